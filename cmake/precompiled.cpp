@@ -1,0 +1,1 @@
+// Carries the precompiled LibTorch header that every other target reuses.

@@ -1,0 +1,70 @@
+// A sharded corpus, opened for reading.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/errors.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace tupelo {
+
+enum class Split { kTrain, kHeldOut };
+
+struct CorpusInfo {
+  std::string language;
+  std::string tokenizer_kind;
+  std::string tokenizer_fingerprint;
+  std::uint32_t vocab_size = 0;
+  SpecialTokens special;
+  std::vector<std::uint32_t> reserved_ids;  // sorted; see Tokenizer::reserved_ids
+  std::string digest;                       // SHA-256 (hex) over the digests of all shards of both splits
+};
+
+struct ShardSummary {
+  std::string file;  // relative to the corpus
+  std::uint64_t bytes = 0, tokens = 0, documents = 0;
+  std::string sha256;
+};
+
+// Read-only view of one split; shards are memory-mapped. Any thread may call const members.
+// Documents are numbered through the shards in order, from 0; token offsets count from the start of a
+// document.
+class ShardedCorpus {
+ public:
+  // Checks index and the structure and size of every shard, not the content. Throws CorpusError that
+  // names the file, or std::system_error.
+  ShardedCorpus(const std::filesystem::path& folder, Split split);
+  ~ShardedCorpus();
+  ShardedCorpus(ShardedCorpus&&) noexcept;
+
+  const CorpusInfo& info() const;
+  const std::vector<ShardSummary>& shards() const;
+  std::uint64_t documents() const;
+  std::uint64_t tokens() const;
+  // Tokens of document `d` start at this position of the split's token stream; size documents() + 1.
+  const std::vector<std::uint64_t>& document_offsets() const;
+
+  // Copies tokens [first, first + count) of document `d`.
+  void read(std::uint64_t document, std::uint64_t first, std::uint64_t count,
+            std::uint32_t* tokens) const;
+  // Whether token `offset` of document `d` begins a word.
+  bool begins_word(std::uint64_t document, std::uint64_t offset) const;
+
+  // Re-hashes one shard. Throws CorpusError that names file and dataset.
+  void verify_shard(std::size_t shard) const;
+
+  // The tokenizer stored beside the shards; its fingerprint is checked against the index.
+  static std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
+  // index.json as it stands, for display. Throws CorpusError.
+  static std::string index_json(const std::filesystem::path& folder);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tupelo

@@ -1,0 +1,58 @@
+// Text files to a sharded corpus.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tupelo {
+
+enum class TextFormat {
+  kAuto,           // by extension: .jsonl/.json -> kJsonLines, else kBlankLine
+  kBlankLine,      // a blank line ends a document
+  kLinePerDocument,
+  kJsonLines,      // one object per line, the text under `text_key`
+};
+
+struct PrepareOptions {
+  std::vector<std::filesystem::path> inputs;  // files, or folders (every regular file inside, sorted)
+  std::filesystem::path output;               // must not exist, unless `force`
+  TextFormat format = TextFormat::kAuto;
+  std::string text_key = "text";
+  std::optional<std::filesystem::path> vocab_file;  // exactly one of these two
+  std::optional<std::uint32_t> train_vocab_size;
+  bool lowercase = true;
+  double held_out = 0.01;                 // fraction of documents, chosen by document hash
+  std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
+  std::string language = "zh";
+  int threads = 1;
+  bool force = false;                     // replace an existing corpus
+};
+
+struct PrepareProgress {
+  std::string phase;  // "vocabulary", "tokenize", "verify"
+  std::uint64_t done_bytes = 0, total_bytes = 0;
+  std::uint64_t documents = 0, tokens = 0;
+};
+
+struct PrepareReport {
+  std::uint64_t input_bytes = 0, invalid_bytes = 0, documents = 0, empty_documents = 0;
+  std::uint64_t train_documents = 0, held_out_documents = 0, train_tokens = 0, held_out_tokens = 0;
+  std::uint64_t unknown_tokens = 0;
+  std::uint32_t vocab_size = 0;
+  int train_shards = 0, held_out_shards = 0;
+  double seconds = 0;           // wall clock, whole job
+  double tokenize_seconds = 0;  // wall clock, tokenizing and writing
+};
+
+// Writes into a temporary sibling of `output` and renames at the end, so that a corpus exists entirely
+// or not at all. The same inputs and options give the same bytes for any number of threads. Memory does
+// not grow with the input. Throws std::invalid_argument (options), CorpusError (inputs without text,
+// damaged vocabulary), std::system_error (files). `progress` is called from the calling thread.
+PrepareReport prepare_corpus(const PrepareOptions& options,
+                             const std::function<void(const PrepareProgress&)>& progress = {});
+
+}  // namespace tupelo

@@ -1,0 +1,57 @@
+// Sums gradients over ranks while backward is still running.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "distributed/communicator.h"
+
+namespace tupelo {
+
+struct GradientReducerOptions {
+  std::size_t bucket_bytes = 4u << 20;
+};
+
+// Owns flat, contiguous gradient buckets; the `.grad` of every parameter is a view of its bucket, so
+// that one collective per bucket reduces many parameters and the optimizer can work on flat tensors.
+// Parameters are placed in reverse order, since backward reaches the last ones first. A bucket leaves
+// as soon as its last gradient was accumulated in the last micro-batch's backward.
+//
+// Reduces by sum, never by mean: the loss of each micro-batch is divided by the step's global count of
+// masked tokens before backward, so that the sum over ranks is the exact gradient.
+//
+// Buckets are sent in the same order on every rank whatever order backward finishes them in. A
+// parameter that received no gradient counts as zero. Not thread-safe: one owner per rank.
+class GradientReducer {
+ public:
+  // `parameters` must require gradients, and be the same list on every rank. `communicator` must
+  // outlive the reducer.
+  GradientReducer(std::vector<torch::Tensor> parameters, Communicator& communicator,
+                  GradientReducerOptions options = {});
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  // Sets all gradients to zero. Call before the first micro-batch of a step.
+  void zero();
+  // Whether the backward that follows may send buckets: true for the last micro-batch of a step.
+  void overlap(bool enabled);
+  // Sends what has not left yet and waits for everything. Gradients are then the sums over ranks.
+  void finish();
+
+  const std::vector<torch::Tensor>& parameters() const;
+  std::size_t bucket_count() const;
+  // The flat gradient buckets themselves, in the order in which they leave.
+  std::vector<torch::Tensor> buckets() const;
+  // Seconds that finish() of the last step spent waiting: the exposed communication time.
+  double exposed_seconds() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tupelo

@@ -1,0 +1,81 @@
+// RoBERTa for masked-language-model pretraining, with the position encoding chosen per layer.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tupelo {
+
+struct ModelOptions {
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden_size = 768;
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+  std::int64_t intermediate_size = 3072;
+  std::int64_t max_positions = 512;  // longest sequence; the learned table has pad_id + 1 more rows
+  std::int64_t pad_id = 0;
+  double dropout = 0.1;
+  double attention_dropout = 0.1;
+  double layer_norm_epsilon = 1e-5;
+  double initializer_range = 0.02;
+  // Encoding added to the input embeddings: none | learned | sinusoidal.
+  std::string input_position = "learned";
+  // Attention encodings per layer; grammar in model/position/position_plan.h.
+  std::string position = "all:none";
+  // Layers whose activations are recomputed in backward instead of kept: none | all | "0-3+6".
+  std::string recompute = "none";
+};
+
+struct MaskedLmOutput {
+  torch::Tensor loss_sum;  // [] summed cross entropy over the M masked tokens, natural log, float32 or wider
+  torch::Tensor correct;   // [] int64, masked tokens predicted right
+};
+
+// Parameter names are those of Hugging Face RobertaForMaskedLM checkpoints ("roberta.embeddings...",
+// "roberta.encoder.layer.0...", "lm_head..."), with "roberta.position.<group>." for attention encodings.
+// The decoder is tied to the word embeddings. Not thread-safe.
+class RobertaForMaskedLm : public torch::nn::Module {
+ public:
+  // Throws std::invalid_argument that names the option and its valid values: heads must divide hidden_size,
+  // no position information anywhere, plan errors, ...
+  explicit RobertaForMaskedLm(const ModelOptions& options);
+
+  // Draws all initial values; the same seed gives the same model on every rank.
+  void initialize(std::uint64_t seed);
+
+  // input_ids [B,T] int64; attention_mask [B,T] bool or undefined (no padding; padding is on the right);
+  // masked_positions [M] int64 (b * T + t); labels [M] int64. M may be 0: loss_sum is 0 then, and still
+  // connected to the parameters.
+  // Dropout (in training mode) draws from the device's default generator; seed it before the call.
+  MaskedLmOutput masked_lm_loss(const torch::Tensor& input_ids, const torch::Tensor& attention_mask,
+                                const torch::Tensor& masked_positions, const torch::Tensor& labels);
+
+  // [B,T,H] after the last layer.
+  torch::Tensor hidden_states(const torch::Tensor& input_ids, const torch::Tensor& attention_mask);
+  // [M,V] for rows [M,H] of hidden states.
+  torch::Tensor logits(const torch::Tensor& hidden);
+
+  const ModelOptions& options() const;
+  // The canonical plan text, which a checkpoint stores and a restore compares.
+  std::string position_plan() const;
+
+  // Full names of parameters by treatment (optim/optimizer.h ParameterGroup).
+  struct ParameterRoles {
+    std::vector<std::string> decayed;             // matrices and word embeddings
+    std::vector<std::string> undecayed;           // norms and biases
+    std::vector<std::string> position_decayed;    // tables and projections of position encodings
+    std::vector<std::string> position_undecayed;  // their norms, biases, bias tables, temperatures
+  };
+  ParameterRoles parameter_roles() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tupelo

@@ -1,0 +1,67 @@
+// Optimizers: one update of every parameter from its gradient.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tupelo {
+
+struct NamedParameter {
+  std::string name;
+  torch::Tensor tensor;
+};
+
+// Parameters that share their update rule's settings.
+struct ParameterGroup {
+  std::string name;
+  std::vector<NamedParameter> parameters;
+  double learning_rate_multiplier = 1.0;
+  double weight_decay = 0.0;
+  // The group is left untouched (no decay, no moments) in steps 1 .. frozen_until_step.
+  std::int64_t frozen_until_step = 0;
+};
+
+struct OptimizerOptions {
+  std::string name = "adamw";
+  double beta1 = 0.9;
+  double beta2 = 0.98;
+  double epsilon = 1e-6;
+  // How AdamW corrects its bias: "torch" (epsilon after the correction) or "fairseq" (before it).
+  std::string flavour = "torch";
+};
+
+// Applies updates in place. Not thread-safe.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // One update with base learning rate `learning_rate`; `step` counts from 1 over the whole run.
+  // Parameters without a defined gradient are skipped.
+  virtual void step(double learning_rate, std::int64_t step) = 0;
+
+  // Everything a resumed run needs, as tensors with stable names ("exp_avg.<parameter>", ...). The
+  // tensors alias the optimizer's own storage.
+  virtual std::vector<std::pair<std::string, torch::Tensor>> state() = 0;
+  // Copies values into the state. Throws std::invalid_argument on a missing or extra name and on a
+  // shape or dtype that differs, and then changes nothing.
+  virtual void load_state(const std::vector<std::pair<std::string, torch::Tensor>>& state) = 0;
+
+  virtual const std::vector<ParameterGroup>& groups() const = 0;
+};
+
+// Throws std::invalid_argument that lists the known names, or the valid range of an option.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
+                                          std::vector<ParameterGroup> groups);
+std::vector<std::string> optimizer_names();
+
+// Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns `norm`, the Euclidean norm over
+// all of them before scaling, accumulated in float64 in list order so that it does not depend on how
+// gradients are bucketed. max_norm <= 0 only measures.
+double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm);
+
+}  // namespace tupelo
