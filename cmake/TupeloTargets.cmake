@@ -25,16 +25,19 @@ add_library(tupelo_precompiled STATIC "${PROJECT_SOURCE_DIR}/cmake/precompiled.c
 target_link_libraries(tupelo_precompiled PUBLIC tupelo_flags LibTorch::cpu)
 target_precompile_headers(tupelo_precompiled PRIVATE <torch/torch.h>)
 
-# tupelo_room(<room> SOURCES <files> [PLAIN <files>] [LIBS <targets>])
+# tupelo_room(<room> [SOURCES <files>] [PLAIN <files>] [LIBS <targets>] [PRIVATE_LIBS <targets>])
 # A folder of the tree as a static library `tupelo_<room>`. SOURCES include LibTorch and get the
-# precompiled header; PLAIN sources do not and compile without it.
+# precompiled header; PLAIN sources do not and compile without it. LIBS are part of the room's public
+# face, PRIVATE_LIBS are its own affair.
 function(tupelo_room room)
   cmake_parse_arguments(arg "" "" "SOURCES;PLAIN;LIBS;PRIVATE_LIBS" ${ARGN})
   add_library(tupelo_${room} STATIC ${arg_SOURCES} ${arg_PLAIN})
-  target_link_libraries(tupelo_${room} PUBLIC tupelo_flags LibTorch::cpu ${arg_LIBS}
-                                       PRIVATE ${arg_PRIVATE_LIBS})
-  target_precompile_headers(tupelo_${room} REUSE_FROM tupelo_precompiled)
-  if(arg_PLAIN)
+  target_link_libraries(tupelo_${room} PUBLIC tupelo_flags ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
+  if(arg_SOURCES)
+    target_link_libraries(tupelo_${room} PUBLIC LibTorch::cpu)
+    target_precompile_headers(tupelo_${room} REUSE_FROM tupelo_precompiled)
+  endif()
+  if(arg_SOURCES AND arg_PLAIN)
     set_source_files_properties(${arg_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
