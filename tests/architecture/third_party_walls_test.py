@@ -1,0 +1,101 @@
+"""Third-party headers stay in the room that owns them, and only launcher/ prints or exits."""
+
+import re
+import unittest
+
+import source_tree
+
+# (what is walled in, pattern of the include's name, paths that may). Tests mirror the tree, so
+# tests/<room>/ may do what <room>/ may.
+WALLS = [
+    ("MPI", r"mpi(-ext)?\.h|mpi/.*", r"distributed/.*"),
+    ("NCCL", r"nccl(_.*)?\.h|nccl/.*", r"distributed/.*"),
+    ("Boost", r"boost/.*", r"launcher/.*"),
+    ("HDF5", r"(hdf5|H5\w*)\.h|hdf5/.*", r"data/hdf5\.(h|cpp)"),
+    ("GoogleTest", r"g(test|mock)/.*", r"(tests|bench)/.*"),
+    ("<iostream>", r"iostream", r"launcher/.*"),
+]
+PRINTS = re.compile(
+    r"\bstd::(cout|cerr|clog|print|println)\b"
+    r"|(?<![\w.>])(v?f?printf|puts|fputs|putchar|perror)\s*\("
+    r"|\b(stdout|stderr)\b")
+EXITS = re.compile(r"(?<![\w.>])(?:std::|::)?(_?exit|_Exit|quick_exit|abort|terminate)\s*\(")
+SPEAKERS = re.compile(r"(launcher|tests|bench)/.*")
+
+
+def may(path, allowed):
+    mirrored = path.as_posix().removeprefix("tests/")
+    if path.parts[0] == "tests" and allowed.startswith("data/hdf5"):
+        return mirrored.startswith("data/")
+    return re.fullmatch(allowed, path.as_posix()) or re.fullmatch(allowed, mirrored)
+
+
+def wall_violations(root):
+    for path in source_tree.code_files(root):
+        for line, name, _ in source_tree.includes(root, path):
+            for library, pattern, allowed in WALLS:
+                speaks = library == "<iostream>" and SPEAKERS.fullmatch(path.as_posix())
+                if re.fullmatch(pattern, name) and not may(path, allowed) and not speaks:
+                    yield f"{path}:{line}: {library} ({name}) is behind the wall of {allowed}"
+
+
+def speech_violations(root):
+    for path in source_tree.code_files(root):
+        if SPEAKERS.fullmatch(path.as_posix()):
+            continue
+        for number, line in enumerate(source_tree.code(root, path).splitlines(), 1):
+            if PRINTS.search(line):
+                yield f"{path}:{number}: prints"
+            # A member or function of ours by that name is declared, not called, with [[noreturn]].
+            if EXITS.search(line) and "[[noreturn]]" not in line:
+                yield f"{path}:{number}: exits"
+
+
+class ThirdPartyWalls(source_tree.PlantedTree):
+    def test_the_tree_keeps_the_walls(self):
+        self.assertEqual(list(wall_violations(source_tree.ROOT)), [])
+
+    def test_only_the_launcher_prints_and_exits(self):
+        self.assertEqual(list(speech_violations(source_tree.ROOT)), [])
+
+    def test_the_owners_were_read(self):
+        used = {name for path in source_tree.code_files(source_tree.ROOT)
+                for _, name, _ in source_tree.includes(source_tree.ROOT, path)}
+        self.assertLessEqual({"mpi.h", "nccl.h", "hdf5.h"}, used)
+        self.assertTrue(any(name.startswith("boost/") for name in used))
+
+    def test_catches_each_header_outside_its_room(self):
+        for header in ("mpi.h", "nccl.h", "boost/program_options.hpp", "hdf5.h", "H5Dpublic.h",
+                       "gtest/gtest.h", "iostream"):
+            with self.subTest(header):
+                root = self.plant({"model/a.h": f"#pragma once\n#include <{header}>\n"})
+                found = list(wall_violations(root))
+                self.assertEqual(len(found), 1, found)
+                self.assertTrue(found[0].startswith("model/a.h:2: "), found)
+
+    def test_catches_hdf5_elsewhere_in_its_own_folder(self):
+        root = self.plant({"data/corpus.cpp": "#include <hdf5.h>\n", "data/hdf5.cpp": "#include <hdf5.h>\n"})
+        self.assertEqual([found.split(":")[0] for found in wall_violations(root)], ["data/corpus.cpp"])
+
+    def test_catches_printing_and_exiting(self):
+        for statement in ("std::cout << 1;", 'printf("x");', 'std::fprintf(stderr, "x");', "std::exit(1);",
+                          "exit(1);", "::_exit(1);", "std::abort();", "std::quick_exit(2);", 'puts("");'):
+            with self.subTest(statement):
+                root = self.plant({"optim/a.cpp": f"void f() {{\n  {statement}\n}}\n"})
+                found = list(speech_violations(root))
+                self.assertEqual([line.rsplit(":", 1)[0] for line in found], ["optim/a.cpp:2"])
+
+    def test_leaves_words_in_comments_and_strings_alone(self):
+        root = self.plant({"optim/a.cpp": '// exit(1)\n/* std::cout\n */\nauto s = "exit(1) printf(";\n'
+                                          'std::snprintf(b, 1, "");\nruntime.abort(3);\n'})
+        self.assertEqual(list(speech_violations(root)), [])
+
+    def test_lets_the_owners_in(self):
+        root = self.plant({"distributed/a.cpp": "#include <mpi.h>\n", "tests/distributed/a.cpp": "#include <mpi.h>\n",
+                           "launcher/m.cpp": "#include <boost/x.hpp>\n#include <iostream>\nint x = exit(1);\n",
+                           "tests/data/h.cpp": "#include <hdf5.h>\n#include <gtest/gtest.h>\n"})
+        self.assertEqual(list(wall_violations(root)) + list(speech_violations(root)), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
