@@ -21,8 +21,8 @@ struct Checkpoint {
   std::string state_json;
 };
 
-// Layout, commit protocol and manifest are in checkpoints/FORMAT.md. All calls are for one process at a
-// time (rank 0 of a run); nothing here communicates.
+// Layout, commit protocol and manifest are in checkpoints/FORMAT.md. All calls are for one process
+// at a time (rank 0 of a run); nothing here communicates.
 class CheckpointStore {
  public:
   struct Options {
@@ -34,10 +34,10 @@ class CheckpointStore {
   // Throws std::system_error.
   CheckpointStore(std::filesystem::path folder, Options options);
 
-  // Commit protocol: temporary folder, every file written and fsynced, manifest with SHA-256 of each,
-  // fsync, rename, fsync of the parent, verification by reading back, then pruning. Returns the folder
-  // of the checkpoint. Throws std::system_error (for instance ENOSPC), after which no trace of the new
-  // checkpoint is left and every older one is untouched.
+  // Commit protocol: temporary folder, every file written and fsynced, manifest with SHA-256 of
+  // each, fsync, rename, fsync of the parent, verification by reading back, then pruning. Returns
+  // the folder of the checkpoint. Throws std::system_error (for instance ENOSPC), after which no
+  // trace of the new checkpoint is left and every older one is untouched.
   std::filesystem::path save(const Checkpoint& checkpoint);
 
   // Steps with a folder that carries a checkpoint's name, newest first; nothing is verified.
@@ -50,9 +50,9 @@ class CheckpointStore {
   // std::system_error.
   Checkpoint load(std::int64_t step) const;
 
-  // The newest checkpoint that verifies. Each newer one that does not is reported to `rejected` with the
-  // reason. Empty when the folder holds no checkpoint at all; CorruptCheckpoint when it holds some but
-  // none verifies.
+  // The newest checkpoint that verifies. Each newer one that does not is reported to `rejected`
+  // with the reason. Empty when the folder holds no checkpoint at all; CorruptCheckpoint when it
+  // holds some but none verifies.
   std::optional<Checkpoint> load_newest(
       const std::function<void(std::int64_t step, const std::string& reason)>& rejected) const;
 
