@@ -6,27 +6,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "distributed/communication_error.h"
+
 namespace tupelo {
 
+// Integers wrap. kMax and kMin may lose a NaN: agree on finiteness with all_agree() instead.
 enum class ReduceOp { kSum, kMax, kMin };
-
-// A collective that failed or did not finish in time. The communicator is unusable afterwards: every
-// later call throws this again, and the run has to end and start anew from a checkpoint.
-class CommunicationError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// Deadline exceeded: some rank did not join the collective. Names backend, operation, sequence number
-// and the rank that waited.
-class CommunicationTimeout : public CommunicationError {
- public:
-  using CommunicationError::CommunicationError;
-};
 
 // Handle of a collective in flight. The tensors given to the collective must not be touched until
 // wait() returned. Destroying an unfinished handle does not cancel the collective.
@@ -41,7 +29,11 @@ class Work {
 
 // Every rank must issue the same collectives in the same order. One thread per rank may call.
 // Tensors must be contiguous and of a supported dtype: float32, float64, bfloat16, float16, int32,
-// int64, uint8 (MPI and local backends reduce the 16-bit types by way of float32).
+// int64, uint8. A broken contract (dtype, contiguity, device, size, root) is a c10::Error, thrown
+// before anything was sent.
+//
+// The local and mpi backends reduce in rank order, the 16-bit types in float32 with one rounding at
+// the end: their results are the same bits, run after run, for a given world size.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -75,6 +67,9 @@ class Communicator {
  protected:
   // Device that the small tensors of the helpers live on.
   virtual torch::Device device() const { return torch::kCPU; }
+  // Called by the helpers once a result was read on the host. A backend that works asynchronously
+  // to the host throws here when it failed in the meantime.
+  virtual void check_health() {}
 };
 
 }  // namespace tupelo

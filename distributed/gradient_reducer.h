@@ -15,20 +15,24 @@ struct GradientReducerOptions {
   std::size_t bucket_bytes = 4u << 20;
 };
 
-// Owns flat, contiguous gradient buckets; the `.grad` of every parameter is a view of its bucket, so
-// that one collective per bucket reduces many parameters and the optimizer can work on flat tensors.
-// Parameters are placed in reverse order, since backward reaches the last ones first. A bucket leaves
-// as soon as its last gradient was accumulated in the last micro-batch's backward.
+// Owns flat, contiguous gradient buckets; the `.grad` of every parameter is a view of its bucket,
+// so that one collective per bucket reduces many parameters and the optimizer can work on flat
+// tensors. Parameters are placed in reverse order, since backward reaches the last ones first. A
+// bucket leaves as soon as its last gradient was accumulated in the last micro-batch's backward.
 //
-// Reduces by sum, never by mean: the loss of each micro-batch is divided by the step's global count of
-// masked tokens before backward, so that the sum over ranks is the exact gradient.
+// Reduces by sum, never by mean: the loss of each micro-batch is divided by the step's global count
+// of masked tokens before backward, so that the sum over ranks is the exact gradient.
 //
 // Buckets are sent in the same order on every rank whatever order backward finishes them in. A
-// parameter that received no gradient counts as zero. Not thread-safe: one owner per rank.
+// parameter that received no gradient counts as zero, and its bucket leaves in finish(). Not
+// thread-safe: one owner per rank.
+//
+// Gradients stay views only as long as they are accumulated in place: backward without
+// create_graph, and zero() rather than resetting `.grad`. finish() checks it.
 class GradientReducer {
  public:
-  // `parameters` must require gradients, and be the same list on every rank. `communicator` must
-  // outlive the reducer.
+  // `parameters` must be leaves that require gradients, each once, and be the same list on every
+  // rank. Gradients that they already have are dropped. `communicator` must outlive the reducer.
   GradientReducer(std::vector<torch::Tensor> parameters, Communicator& communicator,
                   GradientReducerOptions options = {});
   ~GradientReducer();
@@ -38,6 +42,7 @@ class GradientReducer {
   // Sets all gradients to zero. Call before the first micro-batch of a step.
   void zero();
   // Whether the backward that follows may send buckets: true for the last micro-batch of a step.
+  // Covers one call of backward; a gradient that arrives after its bucket has left is a c10::Error.
   void overlap(bool enabled);
   // Sends what has not left yet and waits for everything. Gradients are then the sums over ranks.
   void finish();
@@ -46,7 +51,8 @@ class GradientReducer {
   std::size_t bucket_count() const;
   // The flat gradient buckets themselves, in the order in which they leave.
   std::vector<torch::Tensor> buckets() const;
-  // Seconds that finish() of the last step spent waiting: the exposed communication time.
+  // Seconds that finish() of the last step spent on what had not left or not arrived yet: the
+  // exposed communication time. (On CUDA the host does not wait there, so it is close to zero.)
   double exposed_seconds() const;
 
  private:

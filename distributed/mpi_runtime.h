@@ -1,6 +1,7 @@
 // Lifetime of MPI in this process.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -9,15 +10,22 @@ namespace tupelo {
 // RAII: initializes MPI with MPI_THREAD_MULTIPLE and finalizes it. One object per process, ever.
 // When the process was not started by mpirun or srun this is a world of one, and MPI is not
 // initialized at all.
+//
+// MPI_Finalize waits for every rank, so it is called only at an orderly end. Destroyed by an
+// exception, the runtime ends the job as abort(1) does, since peers may sit in a collective that
+// waits for this rank. After mark_broken() it leaves MPI alone: the launcher sees the process end
+// without MPI_Finalize and ends the others.
 class MpiRuntime {
  public:
-  // Throws CommunicationError when the MPI library offers less than MPI_THREAD_MULTIPLE.
+  // Throws CommunicationError when the MPI library offers less than MPI_THREAD_MULTIPLE, or when it
+  // sees a world of one although the launcher started more (srun with the wrong --mpi plug-in).
   MpiRuntime();
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
 
-  // Whether this process was started by an MPI launcher (Open MPI, PMIx, SLURM environment).
+  // Whether this process was started by an MPI launcher (OMPI_COMM_WORLD_SIZE, PMIX_RANK, PMI_RANK,
+  // or a SLURM step of several tasks). A batch script or an interactive shell is not.
   static bool started_by_launcher();
 
   bool is_initialized() const { return initialized_; }
@@ -32,6 +40,10 @@ class MpiRuntime {
   // Ends every rank of the job with `exit_code`. Does not return.
   [[noreturn]] void abort(int exit_code) const;
 
+  // Records that a collective failed and messages are still in flight, so that MPI can no longer be
+  // finalized. Any thread may call it.
+  void mark_broken() const { broken_ = true; }
+
  private:
   bool initialized_ = false;
   int rank_ = 0;
@@ -39,6 +51,8 @@ class MpiRuntime {
   int local_rank_ = 0;
   int local_size_ = 1;
   std::vector<std::string> hosts_;
+  mutable std::atomic<bool> broken_ = false;
+  int exceptions_at_start_ = 0;
 };
 
 }  // namespace tupelo

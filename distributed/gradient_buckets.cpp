@@ -1,0 +1,65 @@
+#include "distributed/gradient_buckets.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tupelo {
+namespace {
+
+struct Draft {
+  torch::TensorOptions options;
+  std::vector<std::size_t> members;
+  std::size_t bytes = 0;
+};
+
+bool same_kind(const torch::TensorOptions& a, const torch::TensorOptions& b) {
+  return a.dtype() == b.dtype() && a.device() == b.device();
+}
+
+std::vector<Draft> draft_buckets(const std::vector<torch::Tensor>& parameters,
+                                 std::size_t bucket_bytes) {
+  std::vector<Draft> closed;
+  std::vector<Draft> open;  // at most one per dtype and device
+  for (std::size_t index = parameters.size(); index-- > 0;) {
+    const auto& parameter = parameters[index];
+    const auto options = torch::TensorOptions(parameter.dtype()).device(parameter.device());
+    auto draft = std::find_if(open.begin(), open.end(),
+                              [&](const Draft& each) { return same_kind(each.options, options); });
+    if (draft != open.end() && draft->bytes + parameter.nbytes() > bucket_bytes) {
+      closed.push_back(std::move(*draft));
+      open.erase(draft);
+      draft = open.end();
+    }
+    if (draft == open.end()) draft = open.insert(open.end(), Draft{options, {}, 0});
+    draft->members.push_back(index);
+    draft->bytes += parameter.nbytes();
+  }
+  std::move(open.begin(), open.end(), std::back_inserter(closed));
+  std::stable_sort(closed.begin(), closed.end(), [](const Draft& a, const Draft& b) {
+    return a.members.back() > b.members.back();
+  });
+  return closed;
+}
+
+}  // namespace
+
+std::vector<GradientBucket> place_gradients(const std::vector<torch::Tensor>& parameters,
+                                            std::size_t bucket_bytes) {
+  std::vector<GradientBucket> buckets;
+  for (auto& draft : draft_buckets(parameters, bucket_bytes)) {
+    std::int64_t size = 0;
+    for (const auto index : draft.members) size += parameters[index].numel();
+    GradientBucket bucket{torch::zeros({size}, draft.options), std::move(draft.members), {}};
+    std::int64_t begin = 0;
+    for (const auto index : bucket.members) {
+      const auto& parameter = parameters[index];
+      bucket.gradients.push_back(
+          bucket.flat.narrow(0, begin, parameter.numel()).view(parameter.sizes()));
+      begin += parameter.numel();
+    }
+    buckets.push_back(std::move(bucket));
+  }
+  return buckets;
+}
+
+}  // namespace tupelo

@@ -1,0 +1,162 @@
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "distributed/backends.h"
+#include "distributed/mpi_collectives.h"
+#include "distributed/mpi_exchange.h"
+#include "distributed/mpi_runtime.h"
+#include "distributed/solo_communicator.h"
+
+namespace tupelo {
+namespace {
+
+struct Job {
+  Collective collective;
+  std::uint64_t sequence = 0;
+  std::exception_ptr error;   // set before `done`
+  std::atomic<int> done = 0;  // an int, since libstdc++ waits on those without a table of its own
+
+  void finish(std::exception_ptr failure) {
+    error = std::move(failure);
+    done = 1;
+    done.notify_all();
+  }
+};
+
+// What the thread works with; never freed after a failure, since messages may still arrive.
+struct Engine {
+  Engine(const MpiRuntime& runtime, CommunicatorOptions options,
+         const std::shared_ptr<std::atomic<int>>& waiters)
+      : exchange(runtime, options.timeout, waiters), collectives(exchange) {}
+
+  MpiExchange exchange;
+  MpiCollectives collectives;
+};
+
+template <typename T>
+void keep_forever(T value) {
+  static_cast<void>(new T(std::move(value)));
+}
+
+class MpiWork : public Work {
+ public:
+  MpiWork(std::shared_ptr<Job> job, std::shared_ptr<std::atomic<int>> waiters)
+      : job_(std::move(job)), waiters_(std::move(waiters)) {}
+
+  bool is_completed() const override { return job_->done != 0; }
+
+  void wait() override {
+    if (job_->done == 0) {
+      ++*waiters_;
+      job_->done.wait(0);
+      --*waiters_;
+    }
+    if (job_->error) std::rethrow_exception(job_->error);
+  }
+
+ private:
+  std::shared_ptr<Job> job_;
+  std::shared_ptr<std::atomic<int>> waiters_;
+};
+
+class MpiCommunicator : public CollectiveCommunicator {
+ public:
+  MpiCommunicator(const MpiRuntime& runtime, CommunicatorOptions options)
+      : runtime_(runtime),
+        exceptions_at_start_(std::uncaught_exceptions()),
+        engine_(std::make_unique<Engine>(runtime, options, waiters_)),
+        thread_([this] { work_off(); }) {}
+
+  ~MpiCommunicator() override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      if (engine_ && std::uncaught_exceptions() > exceptions_at_start_) engine_->exchange.abandon();
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+  std::string backend() const override { return "mpi"; }
+  int rank() const override { return runtime_.rank(); }
+  int world_size() const override { return runtime_.world_size(); }
+
+ private:
+  std::unique_ptr<Work> start(Collective collective) override {
+    auto job = std::make_shared<Job>();
+    job->collective = std::move(collective);
+    {
+      std::lock_guard lock(mutex_);
+      if (failure_) std::rethrow_exception(failure_);
+      job->sequence = next_sequence_++;
+      queue_.push_back(job);
+    }
+    changed_.notify_one();
+    return std::make_unique<MpiWork>(std::move(job), waiters_);
+  }
+
+  void work_off() {
+    // Sleeps of a few microseconds are rounded up to 50 otherwise.
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    while (const auto job = next_job()) {
+      try {
+        engine_->collectives.run(job->collective, job->sequence);
+        job->finish(nullptr);
+      } catch (...) {
+        return fail(*job, std::current_exception());
+      }
+    }
+  }
+
+  std::shared_ptr<Job> next_job() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return nullptr;
+    auto job = std::move(queue_.front());
+    queue_.pop_front();
+    return job;
+  }
+
+  void fail(Job& job, const std::exception_ptr& failure) {
+    runtime_.mark_broken();
+    std::deque<std::shared_ptr<Job>> waiting;
+    {
+      std::lock_guard lock(mutex_);
+      // MPI may still write to these, from whatever call makes progress next.
+      keep_forever(std::pair(job.collective, std::move(engine_)));
+      failure_ = failure;
+      waiting.swap(queue_);
+    }
+    job.finish(failure);
+    for (const auto& each : waiting) each->finish(failure);
+  }
+
+  const MpiRuntime& runtime_;
+  const int exceptions_at_start_;
+  std::shared_ptr<std::atomic<int>> waiters_ = std::make_shared<std::atomic<int>>(0);
+  std::unique_ptr<Engine> engine_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Job>> queue_;
+  std::uint64_t next_sequence_ = 0;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
+                                                    CommunicatorOptions options) {
+  if (runtime.world_size() == 1) return make_solo_communicator("mpi");
+  return std::make_unique<MpiCommunicator>(runtime, options);
+}
+
+}  // namespace tupelo

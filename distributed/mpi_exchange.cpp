@@ -1,0 +1,179 @@
+#include "distributed/mpi_exchange.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "distributed/mpi_check.h"
+
+namespace tupelo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+// Between two polls. Spinning helps a peer that is about to answer; after that cores belong to
+// computation, and the sleep stays a small fraction of what was waited already, so that it costs
+// little in relation.
+void pause(Clock::duration waited, bool someone_waits) {
+  constexpr microseconds kSpin{20};
+  constexpr microseconds kYield{2000};
+  constexpr Clock::duration kShortest = microseconds(10);
+  constexpr Clock::duration kLongest = microseconds(500);
+  if (waited < kSpin) return;
+  if (someone_waits && waited < kYield) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::clamp(waited / 16, kShortest, kLongest));
+  }
+}
+
+}  // namespace
+
+MpiExchange::MpiExchange(const MpiRuntime& runtime, std::chrono::milliseconds timeout,
+                         std::shared_ptr<std::atomic<int>> waiters)
+    : rank_(runtime.rank()),
+      world_size_(runtime.world_size()),
+      timeout_(timeout),
+      waiters_(std::move(waiters)) {
+  duplicate_world(runtime);
+}
+
+void MpiExchange::duplicate_world(const MpiRuntime& runtime) {
+  begin("creation of the communicator", 0, 0);
+  auto duplicate = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
+  requests_.resize(1);
+  messages_.resize(1);
+  open_count_ = 1;
+  try {
+    check_mpi(MPI_Comm_idup(MPI_COMM_WORLD, duplicate.get(), requests_.data()), "MPI_Comm_idup");
+    poll_until_complete();
+    check_mpi(MPI_Comm_set_errhandler(*duplicate, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  } catch (...) {
+    // MPI may still write the handle.
+    static_cast<void>(duplicate.release());
+    runtime.mark_broken();
+    throw;
+  }
+  communicator_ = *duplicate;
+}
+
+MpiExchange::~MpiExchange() {
+  if (!failed_ && !abandoned_) MPI_Comm_free(&communicator_);
+}
+
+void MpiExchange::begin(std::string name, std::uint64_t sequence, int kind) {
+  // MPI guarantees 15 bits of tag.
+  constexpr std::uint64_t kSequences = 4096;
+  name_ = std::move(name);
+  sequence_ = sequence;
+  tag_ = static_cast<int>(sequence % kSequences) * 8 + kind;
+  deadline_ = Clock::now() + timeout_;
+}
+
+void MpiExchange::exchange(const std::vector<MpiMessage>& sends,
+                           const std::vector<MpiMessage>& receives) {
+  requests_.clear();
+  messages_.clear();
+  try {
+    for (const auto& message : receives) post(message, false);
+    receive_count_ = requests_.size();
+    for (const auto& message : sends) post(message, true);
+    open_count_ = requests_.size();
+    poll_until_complete();
+  } catch (...) {
+    failed_ = true;
+    throw;
+  }
+}
+
+void MpiExchange::post(const MpiMessage& message, bool is_send) {
+  messages_.push_back(message);
+  requests_.push_back(MPI_REQUEST_NULL);
+  const int bytes = static_cast<int>(message.bytes);
+  const int result = is_send ? MPI_Isend(message.data, bytes, MPI_BYTE, message.peer, tag_,
+                                         communicator_, &requests_.back())
+                             : MPI_Irecv(message.data, bytes, MPI_BYTE, message.peer, tag_,
+                                         communicator_, &requests_.back());
+  check_mpi(result, is_send ? "MPI_Isend" : "MPI_Irecv");
+}
+
+void MpiExchange::poll_until_complete() {
+  const auto start = Clock::now();
+  while (open_count_ > 0) {
+    complete_some();
+    if (open_count_ == 0) return;
+    if (abandoned_) throw CommunicationError(where() + " was abandoned");
+    const auto now = Clock::now();
+    if (now >= deadline_) {
+      throw CommunicationTimeout(where() + " failed: " + unanswered() + " within " +
+                                 std::to_string(timeout_.count()) + " ms");
+    }
+    pause(now - start, *waiters_ > 0);
+  }
+}
+
+void MpiExchange::complete_some() {
+  const int count = static_cast<int>(requests_.size());
+  completed_.resize(requests_.size());
+  statuses_.resize(requests_.size());
+  int done = 0;
+  const int result =
+      MPI_Testsome(count, requests_.data(), &done, completed_.data(), statuses_.data());
+  if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) check_mpi(result, "MPI_Testsome");
+  if (done == MPI_UNDEFINED) return;
+  for (int i = 0; i < done; ++i) {
+    const int error = result == MPI_ERR_IN_STATUS ? statuses_[static_cast<std::size_t>(i)].MPI_ERROR
+                                                  : MPI_SUCCESS;
+    check_arrival(static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]),
+                  statuses_[static_cast<std::size_t>(i)], error);
+  }
+  open_count_ -= static_cast<std::size_t>(done);
+}
+
+void MpiExchange::check_arrival(std::size_t request, const MPI_Status& status, int result) const {
+  const auto& message = messages_[request];
+  const std::string peer = "rank " + std::to_string(message.peer);
+  int error_class = MPI_SUCCESS;
+  if (result != MPI_SUCCESS) MPI_Error_class(result, &error_class);
+  int bytes = static_cast<int>(message.bytes);
+  if (request < receive_count_ && result == MPI_SUCCESS) MPI_Get_count(&status, MPI_BYTE, &bytes);
+  if (error_class == MPI_ERR_TRUNCATE || bytes != static_cast<int>(message.bytes)) {
+    throw CommunicationError(where() + " failed: " + peer + " sent " +
+                             (error_class == MPI_ERR_TRUNCATE ? "more" : "fewer") + " than the " +
+                             std::to_string(message.bytes) +
+                             " bytes expected, so it is in another collective");
+  }
+  if (result != MPI_SUCCESS) {
+    throw CommunicationError(where() + " failed: no connection to " + peer + ": " +
+                             mpi_error_text(result));
+  }
+}
+
+std::string MpiExchange::where() const {
+  return "mpi " + name_ + " #" + std::to_string(sequence_) + " on rank " + std::to_string(rank_);
+}
+
+std::string MpiExchange::unanswered() const {
+  if (communicator_ == MPI_COMM_NULL) return "some rank did not join";
+  std::set<int> silent;
+  std::set<int> deaf;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    (i < receive_count_ ? silent : deaf).insert(messages_[i].peer);
+  }
+  const bool receiving = !silent.empty();
+  std::string text = receiving ? "nothing came from rank" : "nothing was taken by rank";
+  const char* separator = " ";
+  for (const int peer : receiving ? silent : deaf) {
+    text += separator + std::to_string(peer);
+    separator = ", ";
+  }
+  return text;
+}
+
+}  // namespace tupelo
