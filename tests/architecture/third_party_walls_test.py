@@ -21,6 +21,8 @@ PRINTS = re.compile(
     r"|\b(stdout|stderr)\b")
 EXITS = re.compile(r"(?<![\w.>])(?:std::|::)?(_?exit|_Exit|quick_exit|abort|terminate)\s*\(")
 SPEAKERS = re.compile(r"(launcher|tests|bench)/.*")
+# MpiRuntime::abort ends every rank of a job; the launcher decides when.
+MAY_EXIT = "distributed/mpi_runtime.cpp"
 
 
 def may(path, allowed):
@@ -46,8 +48,8 @@ def speech_violations(root):
         for number, line in enumerate(source_tree.code(root, path).splitlines(), 1):
             if PRINTS.search(line):
                 yield f"{path}:{number}: prints"
-            # A member or function of ours by that name is declared, not called, with [[noreturn]].
-            if EXITS.search(line) and "[[noreturn]]" not in line:
+            declared = "[[noreturn]]" in line
+            if EXITS.search(line) and not declared and path.as_posix() != MAY_EXIT:
                 yield f"{path}:{number}: exits"
 
 
@@ -61,8 +63,7 @@ class ThirdPartyWalls(source_tree.PlantedTree):
     def test_the_owners_were_read(self):
         used = {name for path in source_tree.code_files(source_tree.ROOT)
                 for _, name, _ in source_tree.includes(source_tree.ROOT, path)}
-        self.assertLessEqual({"mpi.h", "nccl.h", "hdf5.h"}, used)
-        self.assertTrue(any(name.startswith("boost/") for name in used))
+        self.assertEqual({"mpi.h", "nccl.h", "hdf5.h", "boost/program_options.hpp"} - used, set())
 
     def test_catches_each_header_outside_its_room(self):
         for header in ("mpi.h", "nccl.h", "boost/program_options.hpp", "hdf5.h", "H5Dpublic.h",
