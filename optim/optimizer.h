@@ -59,9 +59,9 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                           std::vector<ParameterGroup> groups);
 std::vector<std::string> optimizer_names();
 
-// Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns `norm`, the Euclidean norm over
-// all of them before scaling, accumulated in float64 in list order so that it does not depend on how
-// gradients are bucketed. max_norm <= 0 only measures.
+// Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns `norm`, the Euclidean norm
+// over all of them before scaling, accumulated in float64 in list order so that it does not depend
+// on how gradients are bucketed. max_norm <= 0 only measures.
 double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm);
 
 }  // namespace tupelo

@@ -11,9 +11,9 @@ namespace tupelo {
 struct ScheduleOptions {
   std::string name = "linear";
   double peak = 1e-4;
-  double end = 0.0;                // reached at `total_steps` by polynomial and fairseq-polynomial
-  double power = 1.0;              // polynomial
-  std::int64_t warmup_steps = 0;   // linear ramp from 0
+  double end = 0.0;               // reached at `total_steps` by polynomial and fairseq-polynomial
+  double power = 1.0;             // polynomial
+  std::int64_t warmup_steps = 0;  // linear ramp from 0
   std::int64_t total_steps = 0;
 };
 

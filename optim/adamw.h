@@ -1,0 +1,21 @@
+// AdamW: Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "optim/optimizer.h"
+
+namespace tupelo {
+
+// With g the gradient, t = step - frozen_until_step of the group (its own count of updates, as its
+// moments begin with its first one) and lr, wd those of the group:
+//   w <- w (1 - lr wd);   m <- beta1 m + (1 - beta1) g;   v <- beta2 v + (1 - beta2) g^2
+//   flavour "torch":    w <- w - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+//   flavour "fairseq":  w <- w - lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)
+// State: "exp_avg.<parameter>" (m) and "exp_avg_sq.<parameter>" (v), shaped and typed like the
+// parameter. Throws std::invalid_argument as make_optimizer() does.
+std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options,
+                                      std::vector<ParameterGroup> groups);
+
+}  // namespace tupelo
