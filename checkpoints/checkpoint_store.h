@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace tupelo {
 
 struct Checkpoint {
   std::int64_t step = 0;
-  // File stem -> tensors; "model" -> step-00000100/model.safetensors.
+  // File stem (a-z 0-9 _ -) -> tensors; "model" -> step-000000100/model.safetensors. Loaded tensors
+  // come in the order of their names, with storage of their own.
   std::map<std::string, NamedTensors> files;
-  // Small state of the run as a JSON object (text), stored as state.json.
+  // Small state of the run as a JSON object (text), stored as state.json; empty is saved as {}.
   std::string state_json;
 };
 
@@ -30,8 +32,8 @@ class CheckpointStore {
     int keep = 2;
   };
 
-  // Creates `folder` when missing and removes leftovers of an interrupted save.
-  // Throws std::system_error.
+  // Creates `folder` when missing and removes leftovers of an interrupted save, unless a save is
+  // running. Throws std::system_error.
   CheckpointStore(std::filesystem::path folder, Options options);
 
   // Commit protocol: temporary folder, every file written and fsynced, manifest with SHA-256 of
@@ -46,8 +48,8 @@ class CheckpointStore {
   // The folder of a step, whether it exists or not.
   std::filesystem::path folder_of(std::int64_t step) const;
 
-  // Verifies every file against the manifest and reads it. Throws CorruptCheckpoint or
-  // std::system_error.
+  // Verifies every file against the manifest and reads it. Throws CorruptCheckpoint, or
+  // std::system_error when there is no such checkpoint or it cannot be read.
   Checkpoint load(std::int64_t step) const;
 
   // The newest checkpoint that verifies. Each newer one that does not is reported to `rejected`
@@ -57,8 +59,14 @@ class CheckpointStore {
       const std::function<void(std::int64_t step, const std::string& reason)>& rejected) const;
 
  private:
+  void prune(std::int64_t just_saved);
+  bool verifies(std::int64_t step);
+  void remove(std::int64_t step);
+
   std::filesystem::path folder_;
   Options options_;
+  // Steps that this object has seen verify, so that pruning reads nothing twice.
+  std::set<std::int64_t> verified_;
 };
 
 }  // namespace tupelo
