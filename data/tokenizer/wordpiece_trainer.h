@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,25 +13,32 @@
 namespace tupelo {
 
 struct WordPieceTrainerOptions {
-  // Final size, special tokens included; the result is padded with [unusedN] to this size when the text
-  // offers fewer merges.
+  // Final size, special tokens included; the result is padded with [unusedN] to this size when the
+  // text offers fewer merges.
   std::uint32_t vocab_size = 8192;
-  std::uint64_t min_count = 2;       // of a character or a pair
+  std::uint64_t min_count = 2;  // of a character or a pair
   WordPieceOptions wordpiece;
   int threads = 1;
 };
 
-// Byte-for-byte the same vocabulary for any thread count and any order in which threads run.
+// Byte-for-byte the same vocabulary for any thread count, any order in which threads run, and any
+// order and grouping in which the texts are added. Memory is bounded by the number of distinct
+// words (times threads), not by the text.
 class WordPieceTrainer {
  public:
+  // Throws std::invalid_argument when threads < 1.
   explicit WordPieceTrainer(WordPieceTrainerOptions options);
   ~WordPieceTrainer();
 
   // Counts the words of `texts`, in parallel.
   void add(const std::vector<std::string>& texts);
-  // Merges pairs (count descending, then token bytes ascending) until vocab_size. Returns tokens in id
-  // order: [PAD] [UNK] [CLS] [SEP] [MASK], characters, merges. `progress(done, total)` may be empty.
-  // Throws std::invalid_argument when vocab_size cannot hold the special tokens and the characters.
+  // Merges pairs (count descending, then token bytes ascending, then bytes of the left half
+  // ascending) until vocab_size. Returns tokens in id order: [PAD] [UNK] [CLS] [SEP] [MASK],
+  // characters as words begin with them, characters as they occur inside words ("##x"), merges,
+  // [unused0] ... up to vocab_size. A character is in when it occurs min_count times, wherever;
+  // words with one that is not are ignored, as they will be [UNK]. `progress(done, total)` may be
+  // empty. Throws std::invalid_argument when vocab_size cannot hold the special tokens and the
+  // characters; names the least size that does, and the least min_count with which this size does.
   std::vector<std::string> train(
       const std::function<void(std::uint64_t, std::uint64_t)>& progress = {}) const;
 

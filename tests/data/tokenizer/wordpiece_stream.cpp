@@ -1,0 +1,86 @@
+// Lets another program talk to the tokenizer and its trainer over pipes.
+//   wordpiece_stream encode VOCAB cased|uncased           records in, ids and word flags out
+//   wordpiece_stream train SIZE MIN_COUNT THREADS cased|uncased   records in, vocab.txt out
+// A record is its length in bytes (32 bits, this machine's byte order) and its bytes. For each
+// record encode answers the number of ids (32 bits), the ids (32 bits each) and the flags (8 bits
+// each).
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/wordpiece_trainer.h"
+
+namespace {
+
+std::optional<std::string> read_record() {
+  std::uint32_t size = 0;
+  if (std::fread(&size, sizeof size, 1, stdin) != 1) return std::nullopt;
+  std::string bytes(size, '\0');
+  if (std::fread(bytes.data(), 1, size, stdin) != size) return std::nullopt;
+  return bytes;
+}
+
+tupelo::WordPieceOptions parse_options(const std::string& word) {
+  return tupelo::WordPieceOptions{.lowercase = word == "uncased"};
+}
+
+int encode(const std::string& vocabulary, const std::string& casing) {
+  const auto tokenizer = tupelo::load_wordpiece(vocabulary, parse_options(casing));
+  std::vector<std::uint32_t> ids;
+  std::vector<std::uint8_t> word_start;
+  while (const auto text = read_record()) {
+    ids.clear();
+    word_start.clear();
+    tokenizer->encode(*text, ids, &word_start);
+    if (ids.size() != word_start.size()) return 3;
+    const auto count = static_cast<std::uint32_t>(ids.size());
+    std::fwrite(&count, sizeof count, 1, stdout);
+    std::fwrite(ids.data(), sizeof ids[0], count, stdout);
+    std::fwrite(word_start.data(), 1, count, stdout);
+  }
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int train(const tupelo::WordPieceTrainerOptions& options) {
+  tupelo::WordPieceTrainer trainer(options);
+  std::vector<std::string> texts;
+  const auto flush = [&] {
+    trainer.add(texts);
+    texts.clear();
+  };
+  std::size_t bytes = 0;
+  while (auto text = read_record()) {
+    bytes += text->size();
+    texts.push_back(std::move(*text));
+    if (bytes > (std::size_t{8} << 20)) {
+      flush();
+      bytes = 0;
+    }
+  }
+  flush();
+  for (const std::string& token : trainer.train()) std::printf("%s\n", token.c_str());
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 3 && arguments[0] == "encode") return encode(arguments[1], arguments[2]);
+  if (arguments.size() == 5 && arguments[0] == "train") {
+    return train({.vocab_size = static_cast<std::uint32_t>(std::stoul(arguments[1])),
+                  .min_count = std::stoull(arguments[2]),
+                  .wordpiece = parse_options(arguments[4]),
+                  .threads = std::stoi(arguments[3])});
+  }
+  std::fprintf(stderr, "usage: wordpiece_stream encode|train ...\n");
+  return 2;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
