@@ -21,7 +21,7 @@ struct CorpusInfo {
   std::uint32_t vocab_size = 0;
   SpecialTokens special;
   std::vector<std::uint32_t> reserved_ids;  // sorted; see Tokenizer::reserved_ids
-  std::string digest;                       // SHA-256 (hex) over the digests of all shards of both splits
+  std::string digest;  // SHA-256 (hex) over the digests of all shards of both splits
 };
 
 struct ShardSummary {
@@ -31,12 +31,12 @@ struct ShardSummary {
 };
 
 // Read-only view of one split; shards are memory-mapped. Any thread may call const members.
-// Documents are numbered through the shards in order, from 0; token offsets count from the start of a
-// document.
+// Documents are numbered through the shards in order, from 0; token offsets count from the start of
+// a document.
 class ShardedCorpus {
  public:
-  // Checks index and the structure and size of every shard, not the content. Throws CorpusError that
-  // names the file, or std::system_error.
+  // Checks index and the structure and size of every shard, not the content. Throws CorpusError
+  // that names the file, or std::system_error.
   ShardedCorpus(const std::filesystem::path& folder, Split split);
   ~ShardedCorpus();
   ShardedCorpus(ShardedCorpus&&) noexcept;
@@ -45,7 +45,8 @@ class ShardedCorpus {
   const std::vector<ShardSummary>& shards() const;
   std::uint64_t documents() const;
   std::uint64_t tokens() const;
-  // Tokens of document `d` start at this position of the split's token stream; size documents() + 1.
+  // Tokens of document `d` start at this position of the split's token stream; size documents()
+  // + 1.
   const std::vector<std::uint64_t>& document_offsets() const;
 
   // Copies tokens [first, first + count) of document `d`.
@@ -53,6 +54,9 @@ class ShardedCorpus {
             std::uint32_t* tokens) const;
   // Whether token `offset` of document `d` begins a word.
   bool begins_word(std::uint64_t document, std::uint64_t offset) const;
+  // begins_word of tokens [first, first + count) of document `d`, as 0 or 1.
+  void read_word_starts(std::uint64_t document, std::uint64_t first, std::uint64_t count,
+                        std::uint8_t* flags) const;
 
   // Re-hashes one shard. Throws CorpusError that names file and dataset.
   void verify_shard(std::size_t shard) const;

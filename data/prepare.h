@@ -11,25 +11,26 @@
 namespace tupelo {
 
 enum class TextFormat {
-  kAuto,           // by extension: .jsonl/.json -> kJsonLines, else kBlankLine
-  kBlankLine,      // a blank line ends a document
+  kAuto,       // by extension: .jsonl/.json -> kJsonLines, else kBlankLine
+  kBlankLine,  // a blank line ends a document
   kLinePerDocument,
-  kJsonLines,      // one object per line, the text under `text_key`
+  kJsonLines,  // one object per line, the text under `text_key`
 };
 
 struct PrepareOptions {
-  std::vector<std::filesystem::path> inputs;  // files, or folders (every regular file inside, sorted)
-  std::filesystem::path output;               // must not exist, unless `force`
+  std::vector<std::filesystem::path>
+      inputs;                    // files, or folders (every regular file inside, sorted)
+  std::filesystem::path output;  // must not exist, unless `force`
   TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
   std::optional<std::filesystem::path> vocab_file;  // exactly one of these two
   std::optional<std::uint32_t> train_vocab_size;
   bool lowercase = true;
-  double held_out = 0.01;                 // fraction of documents, chosen by document hash
+  double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
   std::string language = "zh";
   int threads = 1;
-  bool force = false;                     // replace an existing corpus
+  bool force = false;  // replace an existing corpus
 };
 
 struct PrepareProgress {
@@ -48,10 +49,11 @@ struct PrepareReport {
   double tokenize_seconds = 0;  // wall clock, tokenizing and writing
 };
 
-// Writes into a temporary sibling of `output` and renames at the end, so that a corpus exists entirely
-// or not at all. The same inputs and options give the same bytes for any number of threads. Memory does
-// not grow with the input. Throws std::invalid_argument (options), CorpusError (inputs without text,
-// damaged vocabulary), std::system_error (files). `progress` is called from the calling thread.
+// Writes into a temporary sibling of `output` and renames at the end, so that a corpus exists
+// entirely or not at all. The same inputs and options give the same bytes for any number of
+// threads. Memory does not grow with the input. Throws std::invalid_argument (options), CorpusError
+// (inputs without text, damaged vocabulary), std::system_error (files). `progress` is called from
+// the calling thread.
 PrepareReport prepare_corpus(const PrepareOptions& options,
                              const std::function<void(const PrepareProgress&)>& progress = {});
 

@@ -1,0 +1,200 @@
+#include "data/corpus_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <random>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "data/errors.h"
+#include "data/mapped_file.h"
+
+namespace tupelo {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& what, const fs::path& path) {
+  const int code = errno;
+  throw std::system_error(code, std::generic_category(), what + " " + path.string());
+}
+
+// A file descriptor that closes itself.
+class Opened {
+ public:
+  Opened(const fs::path& path, int flags, const char* what)
+      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) refuse(what, path);
+  }
+  ~Opened() { ::close(descriptor_); }
+  Opened(const Opened&) = delete;
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+bool is_replaceable(const fs::path& output) {
+  std::error_code ignored;
+  return fs::is_directory(fs::symlink_status(output, ignored)) &&
+         (fs::is_empty(output, ignored) || fs::exists(output / "index.json", ignored));
+}
+
+void check_output(const fs::path& output, bool force) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(output, ignored))) return;
+  if (!force) {
+    throw std::invalid_argument("output " + output.string() +
+                                " exists already: choose another or force its replacement");
+  }
+  if (!is_replaceable(output)) {
+    throw std::invalid_argument("output " + output.string() +
+                                " is not a corpus, so it is not replaced");
+  }
+}
+
+std::string unfinished_prefix(const fs::path& output) {
+  return "." + output.filename().string() + ".unfinished-";
+}
+
+// A descriptor that holds the lock, or -1 with errno.
+int lock_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+  const int code = errno;
+  ::close(descriptor);
+  errno = code;
+  return -1;
+}
+
+// The lock of a killed run is gone with it, so a folder that can be locked is nobody's.
+void remove_leftovers(const fs::path& output) {
+  std::error_code ignored;
+  const std::string prefix = unfinished_prefix(output);
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(output.parent_path(), ignored)) {
+    if (entry.path().filename().string().starts_with(prefix)) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) {
+    const int lock = lock_folder(leftover);
+    if (lock < 0) continue;
+    fs::remove_all(leftover, ignored);
+    ::close(lock);
+  }
+}
+
+fs::path create_unfinished_folder(const fs::path& output) {
+  std::random_device random;
+  for (;;) {
+    const fs::path folder =
+        output.parent_path() / (unfinished_prefix(output) + std::to_string(random()));
+    std::error_code error;
+    if (fs::create_directory(folder, error)) return folder;
+    if (error) throw std::system_error(error, "cannot create " + folder.string());
+  }
+}
+
+// Another run that clears leftovers may take a folder for one before it is locked: then make
+// another. Where the file system knows no locks, nobody clears, and -1 will do.
+std::pair<fs::path, int> create_locked_folder(const fs::path& output) {
+  for (;;) {
+    fs::path folder = create_unfinished_folder(output);
+    const int lock = lock_folder(folder);
+    if (lock >= 0 || (errno != EWOULDBLOCK && errno != ENOENT)) return {std::move(folder), lock};
+  }
+}
+
+void sync_tree(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) sync_tree(entry.path());
+  }
+  sync_corpus_folder(folder);
+}
+
+// Not every file system can exchange two names; where none can, the old corpus steps aside first.
+void replace(const fs::path& finished, const fs::path& output) {
+  if (::renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, output.c_str(), RENAME_EXCHANGE) == 0) {
+    return;
+  }
+  if (errno != EINVAL && errno != ENOSYS) refuse("cannot replace", output);
+  const fs::path aside = finished.string() + "-old";
+  if (::rename(output.c_str(), aside.c_str()) != 0) refuse("cannot replace", output);
+  if (::rename(finished.c_str(), output.c_str()) != 0) {
+    const int code = errno;
+    ::rename(aside.c_str(), output.c_str());
+    errno = code;
+    refuse("cannot replace", output);
+  }
+  ::rename(aside.c_str(), finished.c_str());
+}
+
+}  // namespace
+
+void write_corpus_file(const fs::path& file, std::span<const std::byte> bytes) {
+  const Opened opened(file, O_WRONLY | O_CREAT | O_EXCL, "cannot create");
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(opened.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) refuse("cannot write", file);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  if (::fsync(opened.get()) != 0) refuse("cannot write", file);
+}
+
+void write_corpus_file(const fs::path& file, const std::string& text) {
+  write_corpus_file(file, std::as_bytes(std::span(text)));
+}
+
+void sync_corpus_folder(const fs::path& folder) {
+  const Opened opened(folder, O_RDONLY | O_DIRECTORY, "cannot open");
+  if (::fsync(opened.get()) != 0) refuse("cannot sync", folder);
+}
+
+std::string read_corpus_text(const fs::path& file, std::size_t max_bytes) {
+  const MappedFile mapped(file);
+  const std::span<const std::byte> bytes = mapped.bytes();
+  if (bytes.size() > max_bytes) {
+    throw CorpusError(file.string() + ": is larger than " + std::to_string(max_bytes) + " bytes");
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+UnfinishedCorpus::UnfinishedCorpus(const fs::path& output, bool force)
+    : output_(fs::absolute(output).lexically_normal()), force_(force) {
+  if (!output_.has_filename()) output_ = output_.parent_path();  // "corpus/"
+  if (!output_.has_filename()) {
+    throw std::invalid_argument("output " + output.string() + " cannot be a corpus");
+  }
+  check_output(output_, force);
+  std::error_code error;
+  fs::create_directories(output_.parent_path(), error);
+  if (error) throw std::system_error(error, "cannot create " + output_.parent_path().string());
+  remove_leftovers(output_);
+  std::tie(folder_, lock_) = create_locked_folder(output_);
+}
+
+UnfinishedCorpus::~UnfinishedCorpus() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void UnfinishedCorpus::publish() {
+  sync_tree(folder_);
+  std::error_code ignored;
+  if (force_ && fs::exists(output_, ignored)) {
+    replace(folder_, output_);
+  } else if (::rename(folder_.c_str(), output_.c_str()) != 0) {
+    refuse("cannot create", output_);
+  }
+  sync_corpus_folder(output_.parent_path());
+}
+
+}  // namespace tupelo

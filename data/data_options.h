@@ -1,0 +1,24 @@
+// What a run may choose about its rows, masks and batches.
+#pragma once
+
+#include <cstdint>
+
+namespace tupelo {
+
+enum class Packing { kFull, kDocument };
+enum class Masking { kToken, kWholeWord };
+
+struct DataOptions {
+  std::int64_t sequence_length = 512;  // tokens of a row, [CLS] and final [SEP] included; >= 4
+  Packing packing = Packing::kFull;
+  Masking masking = Masking::kToken;
+  double mask_fraction = 0.15;      // of content tokens
+  double mask_token_share = 0.8;    // of chosen tokens: replaced by [MASK]
+  double random_token_share = 0.1;  // of chosen tokens: replaced by a random ordinary token
+  std::uint64_t seed = 1;
+  std::int64_t global_batch = 32;  // rows per optimizer step over all ranks
+  std::int64_t micro_batch = 8;    // rows per forward pass of a rank, at most
+  int prefetch_steps = 4;          // steps prepared ahead of the consumer; >= 1
+};
+
+}  // namespace tupelo

@@ -1,0 +1,30 @@
+// What the text of a document is: valid UTF-8, taken out of its JSON where it comes in JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tupelo {
+
+// Bytes that belong to no well-formed character.
+std::uint64_t count_invalid_utf8(std::string_view text);
+
+// Puts U+FFFD in place of every maximal ill-formed part (as WHATWG's decoder does). Returns the
+// number of bytes replaced.
+std::uint64_t replace_invalid_utf8(std::string& text);
+
+// The string under `key` of the JSON object that `line` is; other members may be of any kind.
+// Throws CorpusError that begins with `place` ("file:line").
+std::string text_of_json_line(std::string_view line, const std::string& key,
+                              const std::string& place);
+
+// ASCII white space and U+3000, the space of Chinese text, only.
+bool is_blank(std::string_view text);
+
+// The hash that decides the split: the first eight bytes of the SHA-256 of the text, the first of
+// them the most significant, so that it is the beginning of what sha256sum prints.
+class ContentDigest;
+std::uint64_t document_hash(std::string_view text, ContentDigest& digest);
+
+}  // namespace tupelo

@@ -1,0 +1,400 @@
+#include "data/hdf5.h"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace tupelo {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "shards are little-endian and mapped");
+
+constexpr hsize_t kAlignedFromBytes = 64 * 1024;
+constexpr hsize_t kAlignmentBytes = 4096;
+constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxTextBytes = 4096;
+
+// Owns one HDF5 identifier.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*closer)(hid_t)) : id_(id), closer_(closer) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
+  Handle& operator=(Handle&&) = delete;
+  ~Handle() {
+    if (id_ >= 0) closer_(id_);
+  }
+  hid_t get() const { return id_; }
+  bool valid() const { return id_ >= 0; }
+
+ private:
+  hid_t id_;
+  herr_t (*closer_)(hid_t);
+};
+
+// While alive, HDF5 prints nothing and loads no plug-ins; then the process's own settings return.
+class QuietLibrary {
+ public:
+  QuietLibrary() {
+    H5open();
+    H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    plugins_known_ = H5PLget_loading_state(&plugins_) >= 0;
+    H5PLset_loading_state(0);
+  }
+  ~QuietLibrary() {
+    if (plugins_known_) H5PLset_loading_state(plugins_);
+    H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
+  }
+  QuietLibrary(const QuietLibrary&) = delete;
+
+ private:
+  H5E_auto2_t print_ = nullptr;
+  void* print_data_ = nullptr;
+  unsigned plugins_ = 0;
+  bool plugins_known_ = false;
+};
+
+// The file driver leaves the errno of a failed system call only in the text of its error record.
+herr_t find_errno(unsigned, const H5E_error2_t* record, void* result) {
+  constexpr std::string_view kKey = "errno = ";
+  const std::string_view text = record->desc == nullptr ? "" : record->desc;
+  const std::size_t at = text.find(kKey);
+  if (at != std::string_view::npos) {
+    *static_cast<int*>(result) = std::atoi(text.data() + at + kKey.size());
+  }
+  return 0;
+}
+
+int errno_of_last_failure() {
+  int code = 0;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, find_errno, &code);
+  return code == 0 ? EIO : code;
+}
+
+hid_t library_type(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return H5T_STD_U8LE;
+    case ElementType::kUint16:
+      return H5T_STD_U16LE;
+    case ElementType::kUint32:
+      return H5T_STD_U32LE;
+    case ElementType::kUint64:
+      return H5T_STD_U64LE;
+  }
+  return -1;
+}
+
+const char* type_name(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return "uint8";
+    case ElementType::kUint16:
+      return "uint16";
+    case ElementType::kUint32:
+      return "uint32";
+    case ElementType::kUint64:
+      return "uint64";
+  }
+  return "?";
+}
+
+std::string names_of(const std::vector<ElementType>& types) {
+  std::string names;
+  for (const ElementType type : types) {
+    if (!names.empty()) names += " or ";
+    names += type_name(type);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::uint64_t element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+      return 1;
+    case ElementType::kUint16:
+      return 2;
+    case ElementType::kUint32:
+      return 4;
+    case ElementType::kUint64:
+      return 8;
+  }
+  return 0;
+}
+
+// ---- writing ----
+
+struct Hdf5Image::State {
+  Handle access;
+  Handle file;
+};
+
+namespace {
+
+void check(bool succeeded) {
+  if (!succeeded) throw std::runtime_error("HDF5 could not build a shard in memory");
+}
+
+// A file of the library's memory driver that never touches the disk.
+Handle memory_access() {
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  check(access.valid() &&
+        H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_V110) >= 0 &&
+        H5Pset_alignment(access.get(), kAlignedFromBytes, kAlignmentBytes) >= 0 &&
+        H5Pset_fapl_core(access.get(), kGrowthBytes, false) >= 0);
+  return access;
+}
+
+Handle contiguous_layout() {
+  Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  check(layout.valid() && H5Pset_layout(layout.get(), H5D_CONTIGUOUS) >= 0 &&
+        H5Pset_alloc_time(layout.get(), H5D_ALLOC_TIME_EARLY) >= 0 &&
+        H5Pset_fill_time(layout.get(), H5D_FILL_TIME_NEVER) >= 0 &&
+        H5Pset_obj_track_times(layout.get(), false) >= 0);
+  return layout;
+}
+
+void add_scalar(hid_t owner, const std::string& name, hid_t type, const void* value) {
+  const Handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
+  check(scalar.valid());
+  const Handle attribute(
+      H5Acreate2(owner, name.c_str(), type, scalar.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  check(attribute.valid() && H5Awrite(attribute.get(), type, value) >= 0);
+}
+
+// Fixed length, so that a reader needs no heap; the length of an empty text must still be positive.
+void add_text(hid_t owner, const std::string& name, const std::string& value) {
+  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  check(type.valid() && H5Tset_size(type.get(), std::max<std::size_t>(value.size(), 1)) >= 0 &&
+        H5Tset_strpad(type.get(), H5T_STR_NULLPAD) >= 0 &&
+        H5Tset_cset(type.get(), H5T_CSET_UTF8) >= 0);
+  add_scalar(owner, name, type.get(), value.c_str());
+}
+
+}  // namespace
+
+Hdf5Image::Hdf5Image() {
+  const QuietLibrary quiet;
+  Handle access = memory_access();
+  Handle file(H5Fcreate("shard", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
+  check(file.valid());
+  state_ = std::make_unique<State>(State{std::move(access), std::move(file)});
+}
+
+Hdf5Image::~Hdf5Image() {
+  const QuietLibrary quiet;
+  state_.reset();
+}
+
+void Hdf5Image::add_dataset(const std::string& name, ElementType type, const void* elements,
+                            std::uint64_t count, const std::string& sha256) {
+  const QuietLibrary quiet;
+  const hsize_t size = count;
+  const Handle space(H5Screate_simple(1, &size, nullptr), H5Sclose);
+  const Handle layout = contiguous_layout();
+  check(space.valid());
+  const Handle dataset(H5Dcreate2(state_->file.get(), name.c_str(), library_type(type), space.get(),
+                                  H5P_DEFAULT, layout.get(), H5P_DEFAULT),
+                       H5Dclose);
+  check(dataset.valid() &&
+        H5Dwrite(dataset.get(), library_type(type), H5S_ALL, H5S_ALL, H5P_DEFAULT, elements) >= 0);
+  add_text(dataset.get(), "sha256", sha256);
+}
+
+void Hdf5Image::add_attribute(const std::string& name, std::uint64_t value) {
+  const QuietLibrary quiet;
+  add_scalar(state_->file.get(), name, H5T_STD_U64LE, &value);
+}
+
+void Hdf5Image::add_attribute(const std::string& name, const std::string& value) {
+  const QuietLibrary quiet;
+  add_text(state_->file.get(), name, value);
+}
+
+std::span<const std::byte> Hdf5Image::bytes() {
+  const QuietLibrary quiet;
+  check(H5Fflush(state_->file.get(), H5F_SCOPE_LOCAL) >= 0);
+  // Without a buffer this only tells the size: where the file ends, not how much memory it has.
+  const ssize_t size = H5Fget_file_image(state_->file.get(), nullptr, 0);
+  void* memory = nullptr;
+  check(size > 0 && H5Fget_vfd_handle(state_->file.get(), state_->access.get(), &memory) >= 0);
+  return {*static_cast<const std::byte**>(memory), static_cast<std::size_t>(size)};
+}
+
+// ---- reading ----
+
+struct Hdf5Reader::State {
+  std::filesystem::path path;
+  std::uint64_t file_bytes;
+  Handle file;
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw CorpusError(path.string() + ": " + what);
+  }
+  void require(bool holds, const std::string& what) const {
+    if (!holds) refuse(what);
+  }
+};
+
+namespace {
+
+Handle open_read_only(const std::filesystem::path& path) {
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  if (!access.valid() || H5Pset_file_locking(access.get(), false, true) < 0) {
+    return Handle(-1, H5Fclose);
+  }
+  return Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+}
+
+// Opening anything but a regular file could block (a FIFO) or mislead, so HDF5 never sees it.
+std::uint64_t regular_file_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw CorpusError(path.string() + ": the file is missing");
+  }
+  if (error) throw std::system_error(error, "cannot open " + path.string());
+  if (!std::filesystem::is_regular_file(status)) {
+    throw CorpusError(path.string() + ": is not a regular file");
+  }
+  const std::uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error) throw std::system_error(error, "cannot open " + path.string());
+  return bytes;
+}
+
+bool is_hard_link_to(hid_t file, const std::string& name, H5O_type_t type) {
+  H5L_info_t link;
+  if (H5Lget_info(file, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) {
+    return false;
+  }
+  H5O_info_t object;
+  return H5Oget_info_by_name(file, name.c_str(), &object, H5P_DEFAULT) >= 0 && object.type == type;
+}
+
+bool is_plain_contiguous(hid_t dataset) {
+  const Handle layout(H5Dget_create_plist(dataset), H5Pclose);
+  return layout.valid() && H5Pget_layout(layout.get()) == H5D_CONTIGUOUS &&
+         H5Pget_nfilters(layout.get()) == 0 && H5Pget_external_count(layout.get()) == 0;
+}
+
+// -1 unless the dataset has exactly one dimension of fixed, positive size.
+std::int64_t one_dimension(hid_t dataset) {
+  const Handle space(H5Dget_space(dataset), H5Sclose);
+  if (!space.valid() || H5Sget_simple_extent_type(space.get()) != H5S_SIMPLE ||
+      H5Sget_simple_extent_ndims(space.get()) != 1) {
+    return -1;
+  }
+  hsize_t size = 0, limit = 0;
+  H5Sget_simple_extent_dims(space.get(), &size, &limit);
+  const bool fits = size > 0 && size == limit && size < (std::uint64_t{1} << 60);
+  return fits ? static_cast<std::int64_t>(size) : -1;
+}
+
+// Empty unless `owner` has a scalar, fixed-length text attribute of a sensible size.
+std::string read_text(hid_t owner, const std::string& name) {
+  const Handle attribute(H5Aopen(owner, name.c_str(), H5P_DEFAULT), H5Aclose);
+  if (!attribute.valid()) return {};
+  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
+  const Handle stored(H5Aget_type(attribute.get()), H5Tclose);
+  if (!space.valid() || !stored.valid() || H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
+      H5Tget_class(stored.get()) != H5T_STRING || H5Tis_variable_str(stored.get()) != 0) {
+    return {};
+  }
+  const std::size_t bytes = H5Tget_size(stored.get());
+  if (bytes == 0 || bytes > kMaxTextBytes) return {};
+  std::string text(bytes, '\0');
+  if (H5Aread(attribute.get(), stored.get(), text.data()) < 0) return {};
+  text.resize(std::min(text.find('\0'), text.size()));
+  return text;
+}
+
+}  // namespace
+
+Hdf5Reader::Hdf5Reader(const std::filesystem::path& file) {
+  const QuietLibrary quiet;
+  const std::uint64_t bytes = regular_file_bytes(file);
+  state_ = std::make_unique<State>(State{file, bytes, open_read_only(file)});
+  if (state_->file.valid()) return;
+  const int code = errno_of_last_failure();
+  if (code == EACCES || code == EPERM) {
+    throw std::system_error(code, std::generic_category(), "cannot open " + file.string());
+  }
+  state_->refuse("is not an HDF5 file that HDF5 1.10 can read, or it is truncated");
+}
+
+Hdf5Reader::~Hdf5Reader() {
+  const QuietLibrary quiet;
+  state_.reset();
+}
+
+DatasetPlace Hdf5Reader::dataset(const std::string& name,
+                                 const std::vector<ElementType>& types) const {
+  const QuietLibrary quiet;
+  const State& state = *state_;
+  const std::string subject = "dataset '" + name + "' ";
+  state.require(H5Lexists(state.file.get(), name.c_str(), H5P_DEFAULT) > 0, subject + "is missing");
+  state.require(is_hard_link_to(state.file.get(), name, H5O_TYPE_DATASET),
+                subject + "is not a dataset of this file itself");
+  const Handle dataset(H5Dopen2(state.file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  state.require(dataset.valid(), subject + "cannot be opened");
+  state.require(is_plain_contiguous(dataset.get()),
+                subject + "is not stored contiguously, unfiltered and inside this file");
+
+  DatasetPlace place;
+  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const auto match = std::find_if(types.begin(), types.end(), [&](ElementType candidate) {
+    return type.valid() && H5Tequal(type.get(), library_type(candidate)) > 0;
+  });
+  state.require(match != types.end(), subject + "is not of type " + names_of(types));
+  place.type = *match;
+
+  const std::int64_t count = one_dimension(dataset.get());
+  state.require(count > 0, subject + "does not have one dimension of fixed, positive size");
+  place.count = static_cast<std::uint64_t>(count);
+  const haddr_t offset = H5Dget_offset(dataset.get());
+  state.require(offset != HADDR_UNDEF && offset <= state.file_bytes &&
+                    place.count <= (state.file_bytes - offset) / element_bytes(place.type),
+                subject + "reaches past the end of the file");
+  place.offset = offset;
+  place.sha256 = read_text(dataset.get(), "sha256");
+  state.require(place.sha256.size() == 64, subject + "has no attribute 'sha256' of 64 hex digits");
+  return place;
+}
+
+bool Hdf5Reader::has_attribute(const std::string& name) const {
+  const QuietLibrary quiet;
+  return H5Aexists(state_->file.get(), name.c_str()) > 0;
+}
+
+std::uint64_t Hdf5Reader::integer_attribute(const std::string& name) const {
+  const QuietLibrary quiet;
+  const std::string problem = "attribute '" + name + "' is missing or not a single uint64";
+  const Handle attribute(H5Aopen(state_->file.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
+  state_->require(attribute.valid(), problem);
+  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
+  const Handle type(H5Aget_type(attribute.get()), H5Tclose);
+  std::uint64_t value = 0;
+  state_->require(space.valid() && type.valid() &&
+                      H5Sget_simple_extent_type(space.get()) == H5S_SCALAR &&
+                      H5Tequal(type.get(), H5T_STD_U64LE) > 0 &&
+                      H5Aread(attribute.get(), H5T_NATIVE_UINT64, &value) >= 0,
+                  problem);
+  return value;
+}
+
+std::string Hdf5Reader::text_attribute(const std::string& name) const {
+  const QuietLibrary quiet;
+  std::string text = read_text(state_->file.get(), name);
+  state_->require(!text.empty(), "attribute '" + name + "' is missing or not a short text");
+  return text;
+}
+
+}  // namespace tupelo

@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <string>
+
+#include "data/batch_stream.h"
+#include "data/masker.h"
+#include "data/mixing.h"
+
+namespace tupelo {
+namespace {
+
+using Pieces = std::vector<RowPlan::Piece>;
+
+std::int64_t tokens_of(const Pieces& pieces) {
+  std::int64_t tokens = 2;  // [CLS] and the final [SEP]
+  for (const RowPlan::Piece& piece : pieces) {
+    tokens += static_cast<std::int64_t>(piece.count) + (piece.separator ? 1 : 0);
+  }
+  return tokens;
+}
+
+// Offset of the first token of the word that token `offset` belongs to.
+std::uint64_t word_begin(const ShardedCorpus& corpus, std::uint64_t document,
+                         std::uint64_t offset) {
+  while (offset > 0 && !corpus.begins_word(document, offset)) --offset;
+  return offset;
+}
+
+// Lays rows into one flat [B,T] array of ids and collects what was masked.
+class RowWriter {
+ public:
+  RowWriter(const ShardedCorpus& corpus, const DataOptions& options)
+      : corpus_(corpus),
+        info_(corpus.info()),
+        masker_(info_, options),
+        whole_word_(options.masking == Masking::kWholeWord) {}
+
+  // Fills ids[0, tokens_of(pieces)), which begin at `position` of the flat batch.
+  void write(const Pieces& pieces, std::uint64_t epoch, std::int64_t position, std::int64_t* ids) {
+    std::int64_t at = 0;
+    ids[at++] = info_.special.cls;
+    for (const RowPlan::Piece& piece : pieces) {
+      write_piece(piece, epoch, position + at, ids + at);
+      at += static_cast<std::int64_t>(piece.count);
+      if (piece.separator) ids[at++] = info_.special.sep;
+    }
+    ids[at] = info_.special.sep;
+  }
+
+  std::vector<std::int64_t> positions, labels;
+  std::uint64_t masks_hash = 0;
+
+ private:
+  void write_piece(const RowPlan::Piece& piece, std::uint64_t epoch, std::int64_t position,
+                   std::int64_t* ids) {
+    if (piece.count == 0) return;
+    tokens_.resize(piece.count);
+    corpus_.read(piece.document, piece.first, piece.count, tokens_.data());
+    check_ids(piece);
+    std::uint64_t first_word = piece.first;
+    if (whole_word_) {
+      word_starts_.resize(piece.count);
+      corpus_.read_word_starts(piece.document, piece.first, piece.count, word_starts_.data());
+      first_word = word_begin(corpus_, piece.document, piece.first);
+    }
+    masked_.clear();
+    masker_.mask(epoch, piece.document, piece.first, tokens_, word_starts_, first_word, masked_);
+    for (const MaskedToken& token : masked_) {
+      positions.push_back(position + token.index);
+      labels.push_back(token.original);
+      masks_hash += mask_hash(epoch, piece.document, piece.first + token.index, token.replacement);
+    }
+    std::copy(tokens_.begin(), tokens_.end(), ids);
+  }
+
+  void check_ids(const RowPlan::Piece& piece) const {
+    const std::uint32_t largest = *std::max_element(tokens_.begin(), tokens_.end());
+    if (largest < info_.vocab_size) return;
+    throw CorpusError("document " + std::to_string(piece.document) + " has token id " +
+                      std::to_string(largest) + ", but the vocabulary has " +
+                      std::to_string(info_.vocab_size) + " tokens: the corpus is damaged");
+  }
+
+  const ShardedCorpus& corpus_;
+  const CorpusInfo& info_;
+  Masker masker_;
+  bool whole_word_;
+  std::vector<std::uint32_t> tokens_;
+  std::vector<std::uint8_t> word_starts_;
+  std::vector<MaskedToken> masked_;
+};
+
+torch::Tensor tensor_of(const std::vector<std::int64_t>& values) {
+  auto tensor = torch::empty({static_cast<std::int64_t>(values.size())}, torch::kInt64);
+  std::copy(values.begin(), values.end(), tensor.data_ptr<std::int64_t>());
+  return tensor;
+}
+
+// [B,T], true for the first lengths[b] tokens of row b; undefined when all are T.
+torch::Tensor attention_mask_of(const std::vector<std::int64_t>& lengths, std::int64_t longest) {
+  const auto full = [longest](std::int64_t length) { return length == longest; };
+  if (std::all_of(lengths.begin(), lengths.end(), full)) return {};
+  auto mask = torch::empty({static_cast<std::int64_t>(lengths.size()), longest}, torch::kBool);
+  bool* row = mask.data_ptr<bool>();
+  for (const std::int64_t length : lengths) {
+    std::fill(row, row + length, true);
+    std::fill(row + length, row + longest, false);
+    row += longest;
+  }
+  return mask;
+}
+
+}  // namespace
+
+Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOptions& options,
+                 const std::vector<std::uint64_t>& rows, const std::vector<std::uint64_t>& epochs) {
+  TORCH_CHECK(!rows.empty() && rows.size() == epochs.size(),
+              "a batch needs at least one row, and an epoch for each");
+  std::vector<Pieces> pieces;
+  std::vector<std::int64_t> lengths;
+  for (const std::uint64_t row : rows) {
+    pieces.push_back(plan.pieces(row));
+    lengths.push_back(tokens_of(pieces.back()));
+  }
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+
+  Batch batch;
+  batch.rows = rows;
+  batch.epochs = epochs;
+  batch.input_ids = torch::empty({static_cast<std::int64_t>(rows.size()), longest}, torch::kInt64);
+  std::int64_t* ids = batch.input_ids.data_ptr<std::int64_t>();
+  RowWriter writer(corpus, options);
+  for (std::size_t b = 0; b < rows.size(); ++b) {
+    const std::int64_t begin = static_cast<std::int64_t>(b) * longest;
+    writer.write(pieces[b], epochs[b], begin, ids + begin);
+    std::fill(ids + begin + lengths[b], ids + begin + longest, corpus.info().special.pad);
+    batch.tokens += lengths[b];
+    batch.rows_hash += row_hash(epochs[b], rows[b]);
+  }
+  batch.attention_mask = attention_mask_of(lengths, longest);
+  batch.masked_positions = tensor_of(writer.positions);
+  batch.labels = tensor_of(writer.labels);
+  batch.masks_hash = writer.masks_hash;
+  return batch;
+}
+
+}  // namespace tupelo

@@ -1,0 +1,342 @@
+#include "data/prepare.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "data/content_digest.h"
+#include "data/corpus_files.h"
+#include "data/corpus_writer.h"
+#include "data/document_reader.h"
+#include "data/document_text.h"
+#include "data/ordered_pipeline.h"
+#include "data/stored_tokenizer.h"
+#include "data/tokenizer/wordpiece_trainer.h"
+
+namespace tupelo {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Progress = std::function<void(const PrepareProgress&)>;
+
+constexpr std::size_t kBatchBytes = std::size_t{512} << 10;
+constexpr std::size_t kVocabularyBatchBytes = std::size_t{4} << 20;
+constexpr std::uint64_t kMostShardTokens = std::uint64_t{256} << 20;
+constexpr int kMostThreads = 1024;
+
+// ---- options ----
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+void check_language(const std::string& language) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  require(!language.empty() && language.size() <= 32 &&
+              std::all_of(language.begin(), language.end(), allowed),
+          "language '" + language + "' is not a short tag such as zh or en-GB");
+}
+
+void check_options(const PrepareOptions& options) {
+  require(!options.inputs.empty(), "no input was given: name files or folders of text");
+  require(!options.output.empty(), "no output was given: name the folder of the new corpus");
+  require(options.vocab_file.has_value() != options.train_vocab_size.has_value(),
+          "exactly one of a vocabulary file and a vocabulary size to train must be given");
+  require(!options.text_key.empty(), "the JSON key of the text is empty");
+  require(options.held_out >= 0 && options.held_out < 1, "the held-out fraction " +
+                                                             std::to_string(options.held_out) +
+                                                             " is not at least 0 and less than 1");
+  require(options.shard_tokens >= 1 && options.shard_tokens <= kMostShardTokens,
+          "shard tokens " + std::to_string(options.shard_tokens) + " is not between 1 and " +
+              std::to_string(kMostShardTokens));
+  require(options.threads >= 1 && options.threads <= kMostThreads,
+          "threads " + std::to_string(options.threads) + " is not between 1 and " +
+              std::to_string(kMostThreads));
+  check_language(options.language);
+}
+
+// An output inside an input would be read as text by the next run.
+void check_places(const PrepareOptions& options) {
+  const fs::path output = fs::weakly_canonical(fs::absolute(options.output));
+  for (const fs::path& input : options.inputs) {
+    std::error_code ignored;
+    if (!fs::is_directory(input, ignored)) continue;
+    const fs::path folder = fs::canonical(input);
+    const auto differ = std::mismatch(folder.begin(), folder.end(), output.begin(), output.end());
+    require(differ.first != folder.end(), "output " + options.output.string() +
+                                              " lies inside the input folder " + input.string());
+  }
+}
+
+// ---- text ----
+
+// Some documents as they come from the files.
+struct RawBatch {
+  std::vector<RawDocument> documents;
+};
+
+// Fills a batch with about `bytes` of text; false when there is none left.
+bool read_batch(DocumentReader& reader, std::size_t bytes, RawBatch& batch) {
+  std::size_t sum = 0;
+  RawDocument document;
+  while (sum < bytes && reader.next(document)) {
+    sum += document.text.size() + sizeof(RawDocument);
+    batch.documents.push_back(std::move(document));
+    document = {};
+  }
+  return !batch.documents.empty();
+}
+
+// The text inside raw documents.
+class TextExtractor {
+ public:
+  TextExtractor(const std::vector<TextSource>& sources, const std::string& key)
+      : sources_(sources), key_(key) {}
+
+  // Adds to `invalid_bytes`.
+  std::string text_of(RawDocument&& document, std::uint64_t& invalid_bytes) const {
+    invalid_bytes += replace_invalid_utf8(document.text);
+    const TextSource& source = sources_[document.source];
+    if (source.format != TextFormat::kJsonLines) return std::move(document.text);
+    return text_of_json_line(document.text, key_,
+                             source.file.string() + ":" + std::to_string(document.line));
+  }
+
+ private:
+  const std::vector<TextSource>& sources_;
+  const std::string& key_;
+};
+
+// ---- the job ----
+
+struct TokenizedBatch {
+  struct Document {
+    std::size_t tokens;
+    std::uint64_t source, hash;
+  };
+  std::vector<Document> documents;  // those with tokens
+  std::vector<std::uint32_t> ids;   // of all, one after another
+  std::vector<std::uint8_t> word_start;
+  std::uint64_t empty_documents = 0, invalid_bytes = 0, unknown_tokens = 0;
+  std::uint64_t bytes_read = 0;  // of the input, up to the end of this batch
+};
+
+class Preparation {
+ public:
+  Preparation(const PrepareOptions& options, const Progress& progress)
+      : options_(options),
+        progress_(progress),
+        sources_(list_text_sources(options.inputs, options.format)),
+        extractor_(sources_, options_.text_key),
+        corpus_(options.output, options.force) {
+    for (const TextSource& source : sources_) total_bytes_ += source.bytes;
+  }
+
+  PrepareReport run() {
+    make_tokenizer();
+    tokenize();
+    verify();
+    corpus_.publish();
+    return report_;
+  }
+
+ private:
+  void make_tokenizer();
+  std::string trained_vocabulary() const;
+  void tokenize();
+  TokenizedBatch tokenize_batch(RawBatch&& batch) const;
+  CorpusInfo info() const;
+  void write_index(CorpusIndex index) const;
+  void check_splits(const CorpusIndex& index) const;
+  void count_splits(const CorpusIndex& index);
+  void verify() const;
+  void tell(const std::string& phase, std::uint64_t done, std::uint64_t total) const {
+    if (progress_) {
+      progress_(
+          {phase, done, total, report_.documents, report_.train_tokens + report_.held_out_tokens});
+    }
+  }
+
+  const PrepareOptions& options_;
+  const Progress& progress_;
+  const std::vector<TextSource> sources_;
+  const TextExtractor extractor_;
+  UnfinishedCorpus corpus_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::uint64_t total_bytes_ = 0;
+  PrepareReport report_;
+};
+
+void Preparation::make_tokenizer() {
+  const WordPieceOptions wordpiece{.lowercase = options_.lowercase};
+  std::string vocabulary;
+  if (options_.vocab_file) {
+    load_wordpiece(*options_.vocab_file, wordpiece);  // errors name the user's file, not our copy
+    vocabulary = read_corpus_text(*options_.vocab_file, SIZE_MAX);
+  } else {
+    vocabulary = trained_vocabulary();
+  }
+  const fs::path folder = corpus_.folder() / kTokenizerFolder;
+  store_wordpiece(folder, vocabulary, wordpiece);
+  tokenizer_ = load_stored_tokenizer(folder);
+  report_.vocab_size = tokenizer_->vocab_size();
+}
+
+// Learns from the documents that are not held out.
+std::string Preparation::trained_vocabulary() const {
+  WordPieceTrainer trainer({.vocab_size = *options_.train_vocab_size,
+                            .wordpiece = {.lowercase = options_.lowercase},
+                            .threads = options_.threads});
+  DocumentReader reader(sources_);
+  ordered_pipeline<RawBatch>(
+      options_.threads,
+      [&](RawBatch& batch) { return read_batch(reader, kVocabularyBatchBytes, batch); },
+      [&](RawBatch&& batch) {
+        ContentDigest digest;
+        std::uint64_t ignored = 0;
+        std::vector<std::string> texts;
+        for (RawDocument& document : batch.documents) {
+          std::string text = extractor_.text_of(std::move(document), ignored);
+          if (is_held_out(document_hash(text, digest), options_.held_out)) continue;
+          texts.push_back(std::move(text));
+        }
+        return texts;
+      },
+      [&](std::vector<std::string>&& texts) {
+        trainer.add(texts);
+        tell("vocabulary", reader.bytes_read(), total_bytes_);
+      });
+  std::string vocabulary;
+  for (const std::string& token : trainer.train()) vocabulary += token + "\n";
+  return vocabulary;
+}
+
+CorpusInfo Preparation::info() const {
+  return {.language = options_.language,
+          .tokenizer_kind = tokenizer_->kind(),
+          .tokenizer_fingerprint = tokenizer_->fingerprint(),
+          .vocab_size = tokenizer_->vocab_size(),
+          .special = tokenizer_->special_tokens(),
+          .reserved_ids = tokenizer_->reserved_ids(),
+          .digest = {}};
+}
+
+TokenizedBatch Preparation::tokenize_batch(RawBatch&& batch) const {
+  TokenizedBatch result;
+  ContentDigest digest;
+  for (RawDocument& document : batch.documents) {
+    const std::uint64_t source = document.source;
+    const std::string text = extractor_.text_of(std::move(document), result.invalid_bytes);
+    const std::size_t before = result.ids.size();
+    tokenizer_->encode(text, result.ids, &result.word_start);
+    if (result.ids.size() == before) {
+      ++result.empty_documents;
+      continue;
+    }
+    result.documents.push_back({result.ids.size() - before, source, document_hash(text, digest)});
+  }
+  const std::uint32_t unknown = tokenizer_->special_tokens().unk;
+  result.unknown_tokens =
+      static_cast<std::uint64_t>(std::count(result.ids.begin(), result.ids.end(), unknown));
+  return result;
+}
+
+void Preparation::tokenize() {
+  const Clock::time_point start = Clock::now();
+  CorpusWriter writer(corpus_.folder(), info(), options_.held_out, options_.shard_tokens);
+  DocumentReader reader(sources_);
+  const auto consume = [&](TokenizedBatch&& batch) {
+    std::size_t at = 0;
+    for (const TokenizedBatch::Document& document : batch.documents) {
+      writer.add(std::span(batch.ids).subspan(at, document.tokens),
+                 std::span(batch.word_start).subspan(at, document.tokens), document.source,
+                 document.hash);
+      at += document.tokens;
+    }
+    report_.documents += batch.documents.size();
+    report_.train_tokens += batch.ids.size();  // of both splits, until they are counted
+    report_.empty_documents += batch.empty_documents;
+    report_.invalid_bytes += batch.invalid_bytes;
+    report_.unknown_tokens += batch.unknown_tokens;
+    tell("tokenize", reader.bytes_read(), total_bytes_);
+  };
+  ordered_pipeline<RawBatch>(
+      options_.threads, [&](RawBatch& batch) { return read_batch(reader, kBatchBytes, batch); },
+      [&](RawBatch&& batch) { return tokenize_batch(std::move(batch)); }, consume);
+  report_.input_bytes = reader.bytes_read();
+  const CorpusIndex index = writer.finish();
+  check_splits(index);
+  count_splits(index);
+  write_index(index);
+  report_.tokenize_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Preparation::check_splits(const CorpusIndex& index) const {
+  if (report_.documents == 0) {
+    throw CorpusError("the input holds no document with text: " + std::to_string(sources_.size()) +
+                      " files, the first of them " + sources_.front().file.string());
+  }
+  if (index.train.empty()) {
+    throw CorpusError("all " + std::to_string(report_.documents) +
+                      " documents of the input are held out, so none is left to train on: choose a "
+                      "smaller held-out fraction than " +
+                      std::to_string(options_.held_out));
+  }
+}
+
+void Preparation::count_splits(const CorpusIndex& index) {
+  report_.train_tokens = 0;
+  const auto count = [](const std::vector<ShardSummary>& shards, std::uint64_t& documents,
+                        std::uint64_t& tokens, int& files) {
+    for (const ShardSummary& shard : shards) {
+      documents += shard.documents;
+      tokens += shard.tokens;
+    }
+    files = static_cast<int>(shards.size());
+  };
+  count(index.train, report_.train_documents, report_.train_tokens, report_.train_shards);
+  count(index.held_out, report_.held_out_documents, report_.held_out_tokens,
+        report_.held_out_shards);
+}
+
+void Preparation::write_index(CorpusIndex index) const {
+  for (const TextSource& source : sources_) {
+    index.sources.push_back({source.file.string(), source.bytes});
+  }
+  index.input_bytes = report_.input_bytes;
+  index.invalid_bytes = report_.invalid_bytes;
+  index.empty_documents = report_.empty_documents;
+  index.unknown_tokens = report_.unknown_tokens;
+  write_corpus_file(corpus_.folder() / "index.json", format_corpus_index(index));
+}
+
+// Opens the corpus as a reader will, before it gets its name. Every shard was compared with what
+// was meant when it was written.
+void Preparation::verify() const {
+  for (const Split split : {Split::kTrain, Split::kHeldOut}) {
+    tell("verify", split == Split::kTrain ? 0 : report_.input_bytes / 2, report_.input_bytes);
+    const ShardedCorpus corpus(corpus_.folder(), split);
+  }
+  ShardedCorpus::load_tokenizer(corpus_.folder());
+  tell("verify", report_.input_bytes, report_.input_bytes);
+}
+
+}  // namespace
+
+PrepareReport prepare_corpus(const PrepareOptions& options, const Progress& progress) {
+  const Clock::time_point start = Clock::now();
+  check_options(options);
+  check_places(options);
+  PrepareReport report = Preparation(options, progress).run();
+  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return report;
+}
+
+}  // namespace tupelo

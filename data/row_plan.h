@@ -1,0 +1,45 @@
+// Where rows begin.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/data_options.h"
+
+namespace tupelo {
+
+// A pure function of the document lengths.
+// kFull (RoBERTa's FULL-SENTENCES): documents follow each other with one [SEP] between, cut every
+// sequence_length - 2 tokens; kDocument: rows never cross a document. Every row is
+// [CLS] content [SEP]; only a last row may be short (kFull) or any document's last (kDocument).
+class RowPlan {
+ public:
+  // Document d has document_offsets[d + 1] - document_offsets[d] tokens. Throws
+  // std::invalid_argument when sequence_length < 4.
+  RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing packing,
+          std::int64_t sequence_length);
+  std::uint64_t rows() const { return rows_; }
+
+  struct Piece {  // document tokens [first, first + count), then a [SEP] when `separator`
+    std::uint64_t document, first, count;
+    bool separator;
+  };
+  // Pieces of row `row` in order (the [SEP] that ends the row is not among them). A piece may be a
+  // lone [SEP]: of a document that fills the row before to its end.
+  std::vector<Piece> pieces(std::uint64_t row) const;
+
+ private:
+  std::vector<Piece> pieces_of_stream(std::uint64_t row) const;
+  Piece piece_of_document(std::uint64_t row) const;
+  std::uint64_t documents() const { return lengths_.size(); }
+
+  Packing packing_;
+  std::uint64_t content_;  // tokens of a row without [CLS] and final [SEP]
+  std::uint64_t rows_ = 0;
+  // Of each document, and the end: kFull: its first position in the stream, separators counted;
+  // kDocument: its first row.
+  std::vector<std::uint64_t> starts_;
+  std::vector<std::uint64_t> lengths_;
+};
+
+}  // namespace tupelo

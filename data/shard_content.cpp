@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "data/content_digest.h"
+#include "data/corpus_files.h"
+#include "data/shard.h"
+#include "data/shard_layout.h"
+
+namespace tupelo {
+namespace {
+
+using namespace shard_layout;
+
+void add_dataset(Hdf5Image& image, const char* name, ElementType type, const void* elements,
+                 std::uint64_t count) {
+  const std::string digest = sha256_hex_of(elements, count * element_bytes(type));
+  image.add_dataset(name, type, elements, count, digest);
+}
+
+void add_identity(Hdf5Image& image, const ShardIdentity& identity) {
+  image.add_attribute("format", std::string(kFormat));
+  image.add_attribute("version", kVersion);
+  image.add_attribute("split", identity.split);
+  image.add_attribute("language", identity.language);
+  image.add_attribute("tokenizer_kind", identity.tokenizer_kind);
+  image.add_attribute("tokenizer_sha256", identity.tokenizer_fingerprint);
+  image.add_attribute("vocab_size", identity.vocab_size);
+  image.add_attribute("pad_id", identity.special.pad);
+  image.add_attribute("unk_id", identity.special.unk);
+  image.add_attribute("cls_id", identity.special.cls);
+  image.add_attribute("sep_id", identity.special.sep);
+  image.add_attribute("mask_id", identity.special.mask);
+}
+
+void compare_with_disk(const std::filesystem::path& file, std::span<const std::byte> meant) {
+  const MappedFile written(file);
+  if (std::equal(meant.begin(), meant.end(), written.bytes().begin(), written.bytes().end())) {
+    return;
+  }
+  throw std::system_error(EIO, std::generic_category(),
+                          "the disk does not return what was written to " + file.string());
+}
+
+}  // namespace
+
+ShardContent::ShardContent(std::uint32_t vocab_size)
+    : token_type_(vocab_size <= kNarrowVocabulary ? ElementType::kUint16 : ElementType::kUint32) {}
+
+void ShardContent::add(std::span<const std::uint32_t> ids, std::span<const std::uint8_t> word_start,
+                       std::uint64_t source, std::uint64_t hash) {
+  const std::size_t width = element_bytes(token_type_);
+  std::size_t end = token_bytes_.size();
+  token_bytes_.resize(end + ids.size() * width);
+  word_bits_.resize((tokens_ + ids.size() + 7) / 8);
+  for (std::size_t i = 0; i < ids.size(); ++i, end += width) {
+    std::memcpy(token_bytes_.data() + end, &ids[i], width);  // little-endian: the low bytes first
+    const std::uint64_t token = tokens_ + i;
+    word_bits_[token / 8] |= static_cast<std::uint8_t>((word_start[i] & 1) << (token % 8));
+  }
+  tokens_ += ids.size();
+  offsets_.push_back(tokens_);
+  hashes_.push_back(hash);
+  sources_.push_back(static_cast<std::uint16_t>(std::min(source, kLastSource)));
+}
+
+ShardSummary ShardContent::write(const std::filesystem::path& file,
+                                 const ShardIdentity& identity) const {
+  Hdf5Image image;
+  add_dataset(image, kTokens, token_type_, token_bytes_.data(), tokens_);
+  add_dataset(image, kDocOffsets, ElementType::kUint64, offsets_.data(), offsets_.size());
+  add_dataset(image, kWordStart, ElementType::kUint8, word_bits_.data(), word_bits_.size());
+  add_dataset(image, kDocSource, ElementType::kUint16, sources_.data(), sources_.size());
+  add_dataset(image, kDocHash, ElementType::kUint64, hashes_.data(), hashes_.size());
+  add_identity(image, identity);
+  image.add_attribute("n_tokens", tokens_);
+  image.add_attribute("n_docs", documents());
+  image.add_attribute("complete", std::uint64_t{1});
+
+  const std::span<const std::byte> bytes = image.bytes();
+  write_corpus_file(file, bytes);
+  compare_with_disk(file, bytes);
+  return {.file = {},
+          .bytes = bytes.size(),
+          .tokens = tokens_,
+          .documents = documents(),
+          .sha256 = sha256_hex_of(bytes.data(), bytes.size())};
+}
+
+}  // namespace tupelo
