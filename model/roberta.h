@@ -32,26 +32,28 @@ struct ModelOptions {
 };
 
 struct MaskedLmOutput {
-  torch::Tensor loss_sum;  // [] summed cross entropy over the M masked tokens, natural log, float32 or wider
-  torch::Tensor correct;   // [] int64, masked tokens predicted right
+  torch::Tensor
+      loss_sum;  // [] summed cross entropy over the M masked tokens, natural log, float32 or wider
+  torch::Tensor correct;  // [] int64, masked tokens predicted right
 };
 
-// Parameter names are those of Hugging Face RobertaForMaskedLM checkpoints ("roberta.embeddings...",
-// "roberta.encoder.layer.0...", "lm_head..."), with "roberta.position.<group>." for attention encodings.
-// The decoder is tied to the word embeddings. Not thread-safe.
+// Parameter names are those of Hugging Face RobertaForMaskedLM checkpoints
+// ("roberta.embeddings...", "roberta.encoder.layer.0...", "lm_head..."), with
+// "roberta.position.<group>." for attention encodings. The decoder is tied to the word embeddings.
+// Not thread-safe.
 class RobertaForMaskedLm : public torch::nn::Module {
  public:
-  // Throws std::invalid_argument that names the option and its valid values: heads must divide hidden_size,
-  // no position information anywhere, plan errors, ...
+  // Throws std::invalid_argument that names the option and its valid values: heads must divide
+  // hidden_size, no position information anywhere, plan errors, ...
   explicit RobertaForMaskedLm(const ModelOptions& options);
 
   // Draws all initial values; the same seed gives the same model on every rank.
   void initialize(std::uint64_t seed);
 
-  // input_ids [B,T] int64; attention_mask [B,T] bool or undefined (no padding; padding is on the right);
-  // masked_positions [M] int64 (b * T + t); labels [M] int64. M may be 0: loss_sum is 0 then, and still
-  // connected to the parameters.
-  // Dropout (in training mode) draws from the device's default generator; seed it before the call.
+  // input_ids [B,T] int64; attention_mask [B,T] bool or undefined (no padding; padding is on the
+  // right); masked_positions [M] int64 (b * T + t); labels [M] int64. M may be 0: loss_sum is 0
+  // then, and still connected to the parameters. Dropout (in training mode) draws from the device's
+  // default generator; seed it before the call.
   MaskedLmOutput masked_lm_loss(const torch::Tensor& input_ids, const torch::Tensor& attention_mask,
                                 const torch::Tensor& masked_positions, const torch::Tensor& labels);
 

@@ -1,0 +1,52 @@
+// The stack of layers.
+//
+// Shape letters, for the whole of model/:
+//   B  sequences of the batch      T  tokens of a sequence      H  hidden size, N * D
+//   N  attention heads             D  width of a head           L  layers
+//   V  vocabulary                  M  masked tokens             P  width of a position table
+//   E  extra features of a head
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/encoder_layer.h"
+#include "model/position/position_encoding.h"
+
+namespace tupelo {
+
+struct EncoderOptions {
+  std::int64_t layers = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t heads = 0;
+  std::int64_t intermediate_size = 0;
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+  double layer_norm_epsilon = 1e-5;
+  std::vector<std::int64_t> recomputed_layers;  // sorted
+};
+
+// Parameters: layer.<n>.*
+class Encoder : public torch::nn::Module {
+ public:
+  explicit Encoder(const EncoderOptions& options);
+  // Each layer's values depend on `seed` and its own number only.
+  void initialize(double standard_deviation, std::uint64_t seed);
+
+  // hidden [B,T,H]; terms_of_layer: L entries, which layers of a group share; admissible_keys [B,T]
+  // bool or undefined. Returns [B,T,H]. Layers to be recomputed keep only their input when
+  // gradients are wanted.
+  torch::Tensor forward(torch::Tensor hidden, const std::vector<AttentionTerms>& terms_of_layer,
+                        const torch::Tensor& admissible_keys) const;
+
+ private:
+  std::vector<std::shared_ptr<EncoderLayer>> layers_;
+  std::vector<bool> recomputed_;
+};
+
+}  // namespace tupelo

@@ -1,0 +1,36 @@
+#include "model/encoder_layer.h"
+
+#include "model/dropout.h"
+#include "model/encoder.h"
+
+namespace tupelo {
+
+EncoderLayer::EncoderLayer(const EncoderOptions& options) : dropout_(options.dropout) {
+  attention_ = register_module("attention", std::make_shared<SelfAttention>(options));
+  const auto intermediate =
+      register_module("intermediate", std::make_shared<torch::nn::Module>("intermediate"));
+  widening_ = intermediate->register_module(
+      "dense", std::make_shared<Linear>(options.hidden_size, options.intermediate_size));
+  const auto output = register_module("output", std::make_shared<torch::nn::Module>("output"));
+  narrowing_ = output->register_module(
+      "dense", std::make_shared<Linear>(options.intermediate_size, options.hidden_size));
+  norm_ = output->register_module(
+      "LayerNorm", std::make_shared<LayerNorm>(options.hidden_size, options.layer_norm_epsilon));
+}
+
+void EncoderLayer::initialize(double standard_deviation, const at::Generator& generator) {
+  attention_->initialize(standard_deviation, generator);
+  widening_->initialize(standard_deviation, generator);
+  narrowing_->initialize(standard_deviation, generator);
+  norm_->initialize();
+}
+
+torch::Tensor EncoderLayer::forward(const torch::Tensor& hidden, const AttentionTerms& terms,
+                                    const torch::Tensor& admissible_keys) const {
+  const torch::Tensor attended = attention_->forward(hidden, terms, admissible_keys);
+  const torch::Tensor wide = at::gelu(widening_->forward(attended));  // [B,T,intermediate]
+  return norm_->forward(attended +
+                        dropout(narrowing_->forward(wide), is_training() ? dropout_ : 0.0));
+}
+
+}  // namespace tupelo

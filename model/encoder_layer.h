@@ -1,0 +1,37 @@
+// One post-LN transformer layer.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <memory>
+
+#include "model/layers.h"
+#include "model/position/position_encoding.h"
+#include "model/self_attention.h"
+
+namespace tupelo {
+
+struct EncoderOptions;
+
+// Parameters: attention.*, intermediate.dense, output.{dense,LayerNorm}.
+class EncoderLayer : public torch::nn::Module {
+ public:
+  explicit EncoderLayer(const EncoderOptions& options);
+  void initialize(double standard_deviation, const at::Generator& generator);
+
+  // u = attention half of hidden; LN(u + dropout(gelu(u W_1 + b_1) W_2 + b_2)), gelu by the error
+  // function. Shapes as in SelfAttention.
+  torch::Tensor forward(const torch::Tensor& hidden, const AttentionTerms& terms,
+                        const torch::Tensor& admissible_keys) const;
+
+ private:
+  double dropout_;
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<Linear> widening_;
+  std::shared_ptr<Linear> narrowing_;
+  std::shared_ptr<LayerNorm> norm_;
+};
+
+}  // namespace tupelo

@@ -1,0 +1,39 @@
+// Options of a plan entry, checked against what the encoding declares.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/position/position_option.h"
+
+namespace tupelo {
+
+// Every declared option has a value: the given one or its default.
+class OptionReader {
+ public:
+  // Throws std::invalid_argument that names `owner` (the encoding), the option or value at fault
+  // and what is valid: an unknown option, one given twice, a value outside its list, no integer,
+  // too small an integer.
+  OptionReader(const std::string& owner, const std::vector<PositionOptionKind>& kinds,
+               const PositionOptions& given);
+
+  const std::string& text(const std::string& name) const;
+  bool flag(const std::string& name) const;  // an option whose values are true and false
+  // An integer option; `fallback` when its value is a word (the default, such as "longest").
+  std::int64_t integer(const std::string& name, std::int64_t fallback = 0) const;
+
+  // The options that differ from their defaults, in declared order, integers without leading zeros.
+  PositionOptions canonical() const;
+
+ private:
+  PositionOptions values_;  // in declared order
+  std::map<std::string, std::string> defaults_;
+};
+
+// "pp=relative|dot|both|none (relative): ..."
+std::string option_help_text(const PositionOptionKind& kind);
+
+}  // namespace tupelo

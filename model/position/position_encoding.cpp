@@ -1,0 +1,105 @@
+#include "model/position/position_encoding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "model/position/kinds.h"
+#include "model/position/option_reader.h"
+#include "model/position/spelling.h"
+
+namespace tupelo {
+namespace {
+
+using TermTensor = torch::Tensor AttentionTerms::*;
+constexpr TermTensor kTermTensors[] = {
+    &AttentionTerms::bias,       &AttentionTerms::query_gain,       &AttentionTerms::query_offset,
+    &AttentionTerms::key_offset, &AttentionTerms::query_extra_gain, &AttentionTerms::query_extra,
+    &AttentionTerms::key_extra};
+
+std::vector<PositionEncodingKind> all_kinds() {
+  std::vector<PositionEncodingKind> kinds = {
+      tupe_absolute_kind(),
+      tupe_relative_kind(),
+      tupe_full_kind(),
+  };
+  for (PositionEncodingKind& kind : kinds) {
+    for (const PositionOptionKind& option : kind.options) {
+      kind.option_help.push_back(option_help_text(option));
+    }
+  }
+  return kinds;
+}
+
+bool is_called(const PositionEncodingKind& kind, const std::string& name) {
+  return kind.name == name ||
+         std::find(kind.aliases.begin(), kind.aliases.end(), name) != kind.aliases.end();
+}
+
+}  // namespace
+
+std::vector<torch::Tensor> AttentionTerms::tensors() const {
+  std::vector<torch::Tensor> defined;
+  for (const TermTensor member : kTermTensors) {
+    if ((this->*member).defined()) {
+      defined.push_back(this->*member);
+    }
+  }
+  return defined;
+}
+
+AttentionTerms AttentionTerms::with_tensors(const std::vector<torch::Tensor>& tensors) const {
+  AttentionTerms terms = *this;
+  auto next = tensors.begin();
+  for (const TermTensor member : kTermTensors) {
+    if ((terms.*member).defined()) {
+      terms.*member = *next++;
+    }
+  }
+  return terms;
+}
+
+AttentionTerms plain_attention_terms(std::int64_t head_width) {
+  AttentionTerms terms;
+  terms.scale = 1.0 / std::sqrt(static_cast<double>(head_width));
+  return terms;
+}
+
+const std::vector<PositionEncodingKind>& position_encoding_kinds() {
+  static const std::vector<PositionEncodingKind> kinds = all_kinds();
+  return kinds;
+}
+
+const PositionEncodingKind& position_encoding_kind(const std::string& name) {
+  std::vector<std::string> names = {"none"};
+  for (const PositionEncodingKind& kind : position_encoding_kinds()) {
+    if (is_called(kind, name)) {
+      return kind;
+    }
+    names.push_back(kind.name);
+    names.insert(names.end(), kind.aliases.begin(), kind.aliases.end());
+  }
+  throw std::invalid_argument("unknown position encoding '" + name + "'" +
+                              spelling_hint(name, names) + "; valid: " + comma_separated(names));
+}
+
+std::shared_ptr<PositionEncoding> make_position_encoding(const std::string& name,
+                                                         const PositionContext& context,
+                                                         const PositionOptions& options) {
+  return position_encoding_kind(name).make(context, options);
+}
+
+void check_covered(const std::string& encoding, std::int64_t tokens, std::int64_t covered) {
+  if (tokens > covered) {
+    throw std::invalid_argument("position encoding " + encoding + ": a sequence of " +
+                                std::to_string(tokens) + " tokens is longer than the " +
+                                std::to_string(covered) + " positions that the model covers");
+  }
+}
+
+torch::Tensor at_least_float32(const torch::Tensor& tensor) {
+  const bool half = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
+  return half ? tensor.to(at::kFloat) : tensor;
+}
+
+}  // namespace tupelo

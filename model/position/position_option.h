@@ -1,0 +1,23 @@
+// Options of position encodings as data: what an encoding declares and what a plan says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tupelo {
+
+// Options of a plan entry, e.g. {"pp","dot"},{"scale","joint"}, in the order written.
+using PositionOptions = std::vector<std::pair<std::string, std::string>>;
+
+// One option of an encoding.
+struct PositionOptionKind {
+  std::string name;
+  std::string default_value;
+  std::vector<std::string> values;  // what is valid; empty: an integer >= minimum, or the default
+  std::string meaning;
+  std::int64_t minimum = 1;
+};
+
+}  // namespace tupelo

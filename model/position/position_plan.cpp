@@ -1,0 +1,210 @@
+#include "model/position/position_plan.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "model/layer_set.h"
+#include "model/position/option_reader.h"
+#include "model/position/spelling.h"
+
+namespace tupelo {
+namespace {
+
+constexpr const char* kSetting = "position plan";
+const std::vector<std::string> kSharings = {"group", "layer", "model"};
+
+struct Entry {
+  std::vector<std::int64_t> layers;
+  std::string encoding;  // "none" or a name of the table
+  PositionOptions options;
+  std::string share = "group";
+};
+
+[[noreturn]] void reject(const std::string& entry, const std::string& what) {
+  throw std::invalid_argument(std::string(kSetting) + ": entry '" + entry + "' " + what);
+}
+
+std::string trimmed(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t\n");
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
+}
+
+// Pieces between `separator`s outside parentheses, trimmed.
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> pieces(1);
+  int depth = 0;
+  for (const char letter : text) {
+    depth += (letter == '(') - (letter == ')');
+    if (letter == separator && depth == 0) {
+      pieces.emplace_back();
+    } else {
+      pieces.back() += letter;
+    }
+  }
+  std::transform(pieces.begin(), pieces.end(), pieces.begin(), trimmed);
+  return pieces;
+}
+
+PositionOptions parse_options(const std::string& entry, const std::string& text) {
+  PositionOptions options;
+  for (const std::string& piece : split(text, ',')) {
+    const std::size_t equals = piece.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == piece.size()) {
+      reject(entry, "has '" + piece + "' where option=value belongs");
+    }
+    options.emplace_back(trimmed(piece.substr(0, equals)), trimmed(piece.substr(equals + 1)));
+  }
+  return options;
+}
+
+// Takes option `share` out of the options: the plan, not the encoding, obeys it.
+std::string take_share(const std::string& entry, PositionOptions& options) {
+  const auto is_share = [](const auto& option) { return option.first == "share"; };
+  const auto share = std::find_if(options.begin(), options.end(), is_share);
+  if (share == options.end()) {
+    return kSharings.front();
+  }
+  const std::string value = share->second;
+  if (std::find(kSharings.begin(), kSharings.end(), value) == kSharings.end()) {
+    reject(entry,
+           "has share=" + value + spelling_hint(value, kSharings) + "; valid: group, layer, model");
+  }
+  options.erase(share);
+  if (std::any_of(options.begin(), options.end(), is_share)) {
+    reject(entry, "gives share twice");
+  }
+  return value;
+}
+
+Entry parse_entry(const std::string& text, std::int64_t layers) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    reject(text, "has no ':'; write LAYERS:NAME or LAYERS:NAME(option=value,...)");
+  }
+  Entry entry;
+  entry.layers = parse_layer_set(trimmed(text.substr(0, colon)), layers, kSetting);
+  const std::string what = trimmed(text.substr(colon + 1));
+  const std::size_t open = what.find('(');
+  const std::string name = trimmed(what.substr(0, open));
+  if (open != std::string::npos) {
+    if (what.back() != ')' || what.find(')') + 1 != what.size() ||
+        what.find('(', open + 1) != std::string::npos) {
+      reject(text, "has unbalanced parentheses");
+    }
+    entry.options = parse_options(text, what.substr(open + 1, what.size() - open - 2));
+  }
+  if (name == "none") {
+    if (!entry.options.empty()) {
+      reject(text, "gives options to none, which has no options");
+    }
+    entry.encoding = name;
+    return entry;
+  }
+  const PositionEncodingKind& kind = position_encoding_kind(name);
+  entry.encoding = kind.name;
+  entry.share = take_share(text, entry.options);
+  entry.options = OptionReader(kind.name, kind.options, entry.options).canonical();
+  return entry;
+}
+
+// The groups that one entry adds; with share=model it may join an earlier one.
+void add_groups(const Entry& entry, std::vector<PositionPlan::Group>& groups,
+                std::vector<bool>& joinable) {
+  if (entry.share == "layer") {
+    for (const std::int64_t layer : entry.layers) {
+      groups.push_back({entry.encoding, entry.options, {layer}});
+      joinable.push_back(false);
+    }
+    return;
+  }
+  const bool shared = entry.share == "model";
+  for (std::size_t i = 0; shared && i < groups.size(); ++i) {
+    if (joinable[i] && groups[i].encoding == entry.encoding && groups[i].options == entry.options) {
+      auto& layers = groups[i].layers;
+      layers.insert(layers.end(), entry.layers.begin(), entry.layers.end());
+      std::sort(layers.begin(), layers.end());
+      return;
+    }
+  }
+  groups.push_back({entry.encoding, entry.options, entry.layers});
+  joinable.push_back(shared);
+}
+
+void check_cover(const std::vector<Entry>& entries, std::int64_t layers) {
+  std::vector<int> named(static_cast<std::size_t>(layers), 0);
+  for (const Entry& entry : entries) {
+    for (const std::int64_t layer : entry.layers) {
+      ++named[static_cast<std::size_t>(layer)];
+    }
+  }
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const int count = named[static_cast<std::size_t>(layer)];
+    if (count != 1) {
+      throw std::invalid_argument(std::string(kSetting) + ": layer " + std::to_string(layer) +
+                                  (count == 0 ? " is missing; use none for a layer without encoding"
+                                              : " is named by more than one entry"));
+    }
+  }
+}
+
+std::string entry_text(const PositionPlan::Group& group, std::int64_t layers) {
+  std::string options;
+  for (const auto& [name, value] : group.options) {
+    options += (options.empty() ? "" : ",") + name + "=" + value;
+  }
+  return layer_set_text(group.layers, layers) + ":" + group.encoding +
+         (options.empty() ? "" : "(" + options + ")");
+}
+
+}  // namespace
+
+PositionPlan PositionPlan::parse(const std::string& text, std::int64_t layers) {
+  std::vector<Entry> entries;
+  for (const std::string& piece : split(text, ',')) {
+    entries.push_back(parse_entry(piece, layers));
+  }
+  check_cover(entries, layers);
+  PositionPlan plan;
+  std::vector<bool> joinable;
+  for (const Entry& entry : entries) {
+    if (entry.encoding != "none") {
+      add_groups(entry, plan.groups, joinable);
+    }
+  }
+  std::sort(plan.groups.begin(), plan.groups.end(), [](const Group& left, const Group& right) {
+    return left.layers.front() < right.layers.front();
+  });
+  plan.group_of_layer.assign(static_cast<std::size_t>(layers), -1);
+  for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+    for (const std::int64_t layer : plan.groups[i].layers) {
+      plan.group_of_layer[static_cast<std::size_t>(layer)] = static_cast<std::int64_t>(i);
+    }
+  }
+  return plan;
+}
+
+std::string PositionPlan::to_string() const {
+  const auto layers = static_cast<std::int64_t>(group_of_layer.size());
+  std::vector<Group> entries = groups;
+  Group none{"none", {}, {}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    if (group_of_layer[static_cast<std::size_t>(layer)] < 0) {
+      none.layers.push_back(layer);
+    }
+  }
+  if (!none.layers.empty()) {
+    entries.push_back(none);
+  }
+  std::sort(entries.begin(), entries.end(), [](const Group& left, const Group& right) {
+    return left.layers.front() < right.layers.front();
+  });
+  std::string text;
+  for (const Group& entry : entries) {
+    text += (text.empty() ? "" : ",") + entry_text(entry, layers);
+  }
+  return text;
+}
+
+}  // namespace tupelo

@@ -1,0 +1,16 @@
+// Help for a misspelt word of a position setting.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tupelo {
+
+// " (did you mean 'x'?)" for the candidate nearest to `word` in edit distance, or "" when none is
+// near.
+std::string spelling_hint(const std::string& word, const std::vector<std::string>& candidates);
+
+// "a, b, c"
+std::string comma_separated(const std::vector<std::string>& words);
+
+}  // namespace tupelo

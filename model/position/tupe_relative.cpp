@@ -1,0 +1,79 @@
+// TUPE-R: TUPE-A plus T5's relative bias (same paper; order of reset and bias as `theta` says).
+#include <stdexcept>
+
+#include "model/position/cls_reset.h"
+#include "model/position/kinds.h"
+#include "model/position/relative_line.h"
+#include "model/position/toeplitz.h"
+#include "model/position/tupe.h"
+
+namespace tupelo {
+namespace {
+
+std::vector<PositionOptionKind> options() {
+  return {Tupe::theta_option(),
+          {"rel_bins", "32", {}, "buckets of the relative bias, an even number", 4},
+          {"max_distance", "128", {}, "distances from here on share a bucket", 2}};
+}
+
+class TupeRelative : public Tupe {
+ public:
+  TupeRelative(const PositionContext& context, const OptionReader& reader)
+      : Tupe("tupe-r", context, reader),
+        buckets_(reader.integer("rel_bins")),
+        line_(buckets_, reader.integer("max_distance")) {
+    const bool own_buckets_for_cls = theta() == TupeTheta::kOfficial;
+    relative_bias_ =
+        register_module("relative_attention_bias",
+                        std::make_shared<Embedding>(buckets_ + own_buckets_for_cls, context.heads));
+  }
+
+  void initialize(double standard_deviation, const at::Generator& generator) override {
+    Tupe::initialize(standard_deviation, generator);
+    relative_bias_->initialize(standard_deviation, generator);
+  }
+
+  std::vector<std::string> undecayed_parameters() const override {
+    std::vector<std::string> names = Tupe::undecayed_parameters();
+    names.emplace_back("relative_attention_bias.weight");
+    return names;
+  }
+
+  AttentionTerms terms(std::int64_t tokens) override {
+    const Projections positions = project(tokens);
+    const torch::Tensor table = at_least_float32(relative_bias_->weight);
+    AttentionTerms terms;
+    terms.scale = scale();
+    terms.bias = correlation(positions, toeplitz(line_(table, tokens)));
+    if (theta() == TupeTheta::kOfficial) {
+      // Adding the buckets of [CLS] after the reset is resetting to sums: from [CLS] the otherwise
+      // unused middle bucket, to [CLS] the last row.
+      terms.bias = reset_cls(terms.bias, positions.from_cls + table[buckets_ / 2],
+                             positions.to_cls + table[buckets_]);
+    } else if (theta() == TupeTheta::kPaper) {
+      terms.bias = reset_cls(terms.bias, positions.from_cls, positions.to_cls);
+    }
+    return terms;
+  }
+
+ private:
+  std::int64_t buckets_;
+  T5RelativeLine line_;
+  std::shared_ptr<Embedding> relative_bias_;
+};
+
+}  // namespace
+
+PositionEncodingKind tupe_relative_kind() {
+  return {"tupe-r",
+          "TUPE-R: TUPE-A and a relative bias in T5's logarithmic buckets",
+          options(),
+          {},
+          [](const PositionContext& context,
+             const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
+            return std::make_shared<TupeRelative>(context,
+                                                  OptionReader("tupe-r", options(), given));
+          }};
+}
+
+}  // namespace tupelo
