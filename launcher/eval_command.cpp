@@ -1,0 +1,124 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "launcher/agreement.h"
+#include "launcher/commands.h"
+#include "launcher/console.h"
+#include "launcher/evaluation.h"
+#include "launcher/saved_model.h"
+#include "launcher/session.h"
+#include "launcher/value_text.h"
+
+namespace tupelo {
+namespace {
+
+using Takes = VerbOption::Takes;
+
+struct EvalSettings {
+  std::string run, corpus, device;
+  std::int64_t step = 0, rows = 0, threads = 0;
+};
+
+EvalSettings settings_from(const CommandLine& line) {
+  const auto integer = [&](const std::string& name, const std::string& fallback, std::int64_t least,
+                           std::int64_t most) {
+    try {
+      return parse_integer(line.value(name, fallback), least, most);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("--" + name + ": " + error.what());
+    }
+  };
+  EvalSettings settings;
+  settings.run = line.required("run");
+  settings.corpus = line.value("corpus");
+  settings.device = line.value("device", "auto");
+  settings.step = integer("step", "0", 0, INT64_MAX);
+  settings.rows = integer("rows", std::to_string(INT64_C(1) << 40), 1, INT64_MAX);
+  settings.threads = integer("threads", "0", 0, 4096);
+  return settings;
+}
+
+ShardedCorpus open_held_out(const EvalSettings& settings, const SavedModel& saved) {
+  const std::string folder = settings.corpus.empty() ? saved.state.corpus : settings.corpus;
+  ShardedCorpus corpus(folder, Split::kHeldOut);
+  if (corpus.info().tokenizer_fingerprint != saved.state.tokenizer_fingerprint) {
+    throw CorpusError("corpus " + folder + " was made with another vocabulary (" +
+                      corpus.info().tokenizer_fingerprint.substr(0, 12) + "...) than the model (" +
+                      saved.state.tokenizer_fingerprint.substr(0, 12) + "...)");
+  }
+  for (std::size_t shard = 0; shard < corpus.shards().size(); ++shard) corpus.verify_shard(shard);
+  return corpus;
+}
+
+void print(const SavedModel& saved, const Evaluation& result, double entropy, bool as_json) {
+  if (as_json) {
+    std::cout << nlohmann::ordered_json{{"checkpoint", saved.folder},
+                                        {"step", saved.state.step},
+                                        {"loss", result.loss},
+                                        {"perplexity", result.perplexity},
+                                        {"masked_accuracy", result.masked_accuracy},
+                                        {"masked_tokens", result.masked_tokens},
+                                        {"rows", result.rows},
+                                        {"tokens", result.tokens},
+                                        {"unigram_entropy", entropy}}
+                     .dump(1)
+              << std::endl;
+    return;
+  }
+  std::cout << "checkpoint        " << saved.folder << "\n"
+            << "held-out loss     " << significant(result.loss, 5) << " nats per masked token\n"
+            << "perplexity        " << significant(result.perplexity, 5) << "\n"
+            << "masked accuracy   " << significant(100 * result.masked_accuracy, 4) << "% of "
+            << grouped(result.masked_tokens) << " tokens\n"
+            << "unigram entropy   " << significant(entropy, 5)
+            << " nats (the loss of the best guess without context)\n"
+            << "evaluated         " << grouped(result.rows) << " rows, " << grouped(result.tokens)
+            << " tokens" << std::endl;
+}
+
+ExitCode eval_in(Session& session, const CommandLine& line) {
+  EvalSettings settings;
+  Communicator& control = session.control();
+  together(control, [&] { settings = settings_from(line); });
+  session.configure(settings.device, static_cast<int>(settings.threads), 600);
+  SavedModel saved;
+  std::optional<ShardedCorpus> corpus;
+  together(control, [&] {
+    saved = load_saved_model(settings.run, settings.step);
+    corpus.emplace(open_held_out(settings, saved));
+    saved.model->to(session.device());
+  });
+  const Evaluation result = evaluate(*saved.model, *corpus, saved.config.data, settings.rows,
+                                     session.device(), session.data());
+  if (session.is_first()) print(saved, result, unigram_entropy(*corpus), line.has("json"));
+  return ExitCode::kDone;
+}
+
+ExitCode run_eval(const CommandLine& line) {
+  Session session;
+  return in_session(session, [&] { return eval_in(session, line); });
+}
+
+}  // namespace
+
+Command eval_command() {
+  Verb verb;
+  verb.name = "eval";
+  verb.usage = "[mpirun -np N] tupelo eval --run RUN [--corpus CORPUS] [--json]";
+  verb.summary =
+      "Measures a checkpoint on held-out documents. Masks are fixed by the corpus alone, so "
+      "figures of "
+      "different runs compare.";
+  verb.options = {
+      {"run", Takes::kOneValue, "RUN", "folder of the run"},
+      {"corpus", Takes::kOneValue, "CORPUS", "another corpus with the same vocabulary"},
+      {"step", Takes::kOneValue, "STEP", "checkpoint of this step (newest that verifies)"},
+      {"rows", Takes::kOneValue, "COUNT", "held-out rows, at most (all)"},
+      {"device", Takes::kOneValue, "DEVICE", "auto, cpu or cuda (auto)"},
+      {"threads", Takes::kOneValue, "N", "computing threads (all cores)"},
+      {"json", Takes::kNothing, "", "print JSON"},
+      {"help", Takes::kNothing, "", "this text"}};
+  return {verb, run_eval};
+}
+
+}  // namespace tupelo

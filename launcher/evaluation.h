@@ -1,0 +1,35 @@
+// Held-out quality of a model, on masks that never change.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+#include "data/batch_stream.h"
+#include "model/roberta.h"
+
+namespace tupelo {
+
+class Communicator;
+
+struct Evaluation {
+  double loss = 0;  // mean over masked tokens, natural logarithm
+  double perplexity = 0;
+  double masked_accuracy = 0;
+  std::int64_t masked_tokens = 0;
+  std::int64_t tokens = 0;
+  std::int64_t rows = 0;
+};
+
+// Masks depend on the corpus alone, so that figures of different runs, seeds and steps compare. At
+// most `max_rows` rows, spread evenly over the split, shared out over the ranks. Collective. Leaves
+// the model in the mode (training or not) it was in. Throws CorpusError when the split has no row.
+Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
+                    const DataOptions& options, std::int64_t max_rows, torch::Device device,
+                    Communicator& communicator);
+
+// Entropy, in nats, of the token frequencies of a split: the loss of the best predictor that
+// ignores context.
+double unigram_entropy(const ShardedCorpus& corpus);
+
+}  // namespace tupelo

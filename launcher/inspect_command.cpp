@@ -1,0 +1,189 @@
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "checkpoints/checkpoint_store.h"
+#include "data/corpus.h"
+#include "launcher/commands.h"
+#include "launcher/console.h"
+#include "launcher/run_folder.h"
+#include "launcher/run_state.h"
+
+namespace tupelo {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using Takes = VerbOption::Takes;
+
+void print_pair(const std::string& name, const std::string& value) {
+  std::string line = name;
+  line.resize(std::max<std::size_t>(line.size() + 1, 20), ' ');
+  std::cout << line << value << "\n";
+}
+
+std::string count(std::uint64_t number) { return grouped(static_cast<std::int64_t>(number)); }
+
+ordered_json describe_split(const ShardedCorpus& corpus, bool verify) {
+  ordered_json shards = ordered_json::array();
+  for (std::size_t i = 0; i < corpus.shards().size(); ++i) {
+    if (verify) corpus.verify_shard(i);
+    const ShardSummary& shard = corpus.shards()[i];
+    shards.push_back({{"file", shard.file},
+                      {"bytes", shard.bytes},
+                      {"documents", shard.documents},
+                      {"tokens", shard.tokens},
+                      {"sha256", shard.sha256}});
+  }
+  return {{"documents", corpus.documents()}, {"tokens", corpus.tokens()}, {"shards", shards}};
+}
+
+void print_split(const std::string& name, const ordered_json& split) {
+  print_pair(name, count(split["documents"].get<std::uint64_t>()) + " documents, " +
+                       count(split["tokens"].get<std::uint64_t>()) + " tokens");
+  for (const auto& shard : split["shards"]) {
+    print_pair("", shard["file"].get<std::string>() + "  " +
+                       count(shard["tokens"].get<std::uint64_t>()) + " tokens  " +
+                       count(shard["bytes"].get<std::uint64_t>()) + " bytes");
+  }
+}
+
+std::string first_words(const ShardedCorpus& corpus, const Tokenizer& tokenizer) {
+  if (corpus.documents() == 0) return "";
+  const auto& offsets = corpus.document_offsets();
+  std::vector<std::uint32_t> tokens(std::min<std::uint64_t>(offsets[1] - offsets[0], 40));
+  corpus.read(0, 0, tokens.size(), tokens.data());
+  return tokenizer.decode(tokens);
+}
+
+void inspect_corpus(const std::string& folder, const CommandLine& line) {
+  const ShardedCorpus train(folder, Split::kTrain);
+  const ShardedCorpus held_out(folder, Split::kHeldOut);
+  const auto tokenizer = ShardedCorpus::load_tokenizer(folder);
+  const bool verify = line.has("verify");
+  const CorpusInfo& info = train.info();
+  const ordered_json object = {{"kind", "corpus"},
+                               {"folder", folder},
+                               {"language", info.language},
+                               {"tokenizer", info.tokenizer_kind},
+                               {"tokenizer_fingerprint", info.tokenizer_fingerprint},
+                               {"vocab_size", info.vocab_size},
+                               {"digest", info.digest},
+                               {"verified", verify},
+                               {"train", describe_split(train, verify)},
+                               {"held_out", describe_split(held_out, verify)}};
+  if (line.has("json")) {
+    std::cout << object.dump(1) << std::endl;
+    return;
+  }
+  print_pair("corpus", folder);
+  print_pair("language", info.language);
+  print_pair("tokenizer", info.tokenizer_kind + ", " + count(info.vocab_size) +
+                              " tokens, fingerprint " + info.tokenizer_fingerprint);
+  print_pair("digest", info.digest);
+  print_split("train", object["train"]);
+  print_split("held out", object["held_out"]);
+  print_pair("first document", first_words(train, *tokenizer));
+  print_pair("content", verify ? "every digest verified" : "not verified (--verify re-hashes it)");
+}
+
+ordered_json describe_checkpoint(const Checkpoint& checkpoint, const RunState& state) {
+  ordered_json tensors = ordered_json::array();
+  std::int64_t parameters = 0, position_parameters = 0;
+  for (const auto& [name, tensor] : checkpoint.files.at("model")) {
+    parameters += tensor.numel();
+    if (name.find("position") != std::string::npos) position_parameters += tensor.numel();
+    tensors.push_back(
+        {{"name", name},
+         {"shape", std::vector<std::int64_t>(tensor.sizes().begin(), tensor.sizes().end())},
+         {"dtype", c10::toString(tensor.scalar_type())}});
+  }
+  return {{"step", state.step},
+          {"tokens", state.tokens},
+          {"position_plan", state.position_plan},
+          {"parameters", parameters},
+          {"position_parameters", position_parameters},
+          {"vocab_size", state.vocab_size},
+          {"corpus", state.corpus},
+          {"corpus_digest", state.corpus_digest},
+          {"world_size", state.world_size},
+          {"torch", state.torch_version},
+          {"config", state.config_ini},
+          {"tensors", tensors}};
+}
+
+void print_checkpoint(const ordered_json& object) {
+  print_pair("step", grouped(object["step"].get<std::int64_t>()) + " (" +
+                         grouped(object["tokens"].get<std::int64_t>()) + " tokens seen)");
+  print_pair("position plan", object["position_plan"].get<std::string>());
+  print_pair("parameters", grouped(object["parameters"].get<std::int64_t>()) + " (" +
+                               grouped(object["position_parameters"].get<std::int64_t>()) +
+                               " of them for positions)");
+  print_pair("vocabulary", grouped(object["vocab_size"].get<std::int64_t>()) + " tokens");
+  print_pair("corpus", object["corpus"].get<std::string>());
+  print_pair("written by", std::to_string(object["world_size"].get<int>()) + " ranks, LibTorch " +
+                               object["torch"].get<std::string>());
+  std::cout << "\n" << object["config"].get<std::string>();
+}
+
+void inspect_run(const std::string& run, const CommandLine& line) {
+  const RunFolder folder(run);
+  const CheckpointReader reader(folder.checkpoints());
+  ordered_json rejected = ordered_json::array();
+  const auto newest = reader.load_newest([&](std::int64_t step, const std::string& reason) {
+    rejected.push_back({{"step", step}, {"reason", reason}});
+  });
+  if (!newest) throw CorruptCheckpoint("no checkpoint in " + folder.checkpoints().string());
+  ordered_json object = describe_checkpoint(*newest, run_state_from_json(newest->state_json));
+  object["kind"] = "run";
+  object["folder"] = run;
+  object["checkpoint"] = reader.folder_of(newest->step).string();
+  object["steps"] = reader.steps();
+  object["rejected"] = rejected;
+  if (line.has("json")) {
+    std::cout << object.dump(1) << std::endl;
+    return;
+  }
+  print_pair("checkpoint", object["checkpoint"].get<std::string>() + " (verified)");
+  for (const auto& bad : rejected) {
+    print_pair("rejected", "step " + std::to_string(bad["step"].get<std::int64_t>()) + ": " +
+                               bad["reason"].get<std::string>());
+  }
+  print_checkpoint(object);
+}
+
+ExitCode run_inspect(const CommandLine& line) {
+  const std::string path = line.required("path");
+  if (line.values("path").size() > 1) {
+    throw std::invalid_argument("tupelo inspect: one folder at a time");
+  }
+  if (!fs::exists(path)) throw std::invalid_argument("tupelo inspect: there is no " + path);
+  if (fs::exists(fs::path(path) / "index.json")) {
+    inspect_corpus(path, line);
+  } else if (fs::is_directory(RunFolder(path).checkpoints())) {
+    inspect_run(path, line);
+  } else {
+    throw std::invalid_argument("tupelo inspect: " + path +
+                                " is neither a corpus (index.json) nor a run (checkpoints/)");
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command inspect_command() {
+  Verb verb;
+  verb.name = "inspect";
+  verb.usage = "tupelo inspect CORPUS|RUN [--json] [--verify]";
+  verb.summary = "Shows what a corpus or a run's newest checkpoint holds.";
+  verb.options = {
+      {"path", Takes::kOneValue, "PATH", "the folder (the word --path may be left out)"},
+      {"json", Takes::kNothing, "", "print JSON"},
+      {"verify", Takes::kNothing, "", "re-hash every shard of a corpus"},
+      {"help", Takes::kNothing, "", "this text"}};
+  verb.positional = "path";
+  return {verb, run_inspect};
+}
+
+}  // namespace tupelo

@@ -1,0 +1,47 @@
+#include <stdexcept>
+
+#include "launcher/commands.h"
+#include "launcher/console.h"
+#include "launcher/curve_plot.h"
+#include "launcher/run_folder.h"
+#include "launcher/value_text.h"
+
+namespace tupelo {
+namespace {
+
+using Takes = VerbOption::Takes;
+
+ExitCode run_plot(const CommandLine& line) {
+  const RunFolder folder(line.required("run"));
+  const std::string output = line.value("output", (folder.root() / "curve.svg").string());
+  Curves curves = curves_from_metrics(read_file(folder.metrics()));
+  if (line.has("reference")) {
+    try {
+      curves.reference = parse_number(line.value("reference"), 0, 1e6);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(std::string("--reference: ") + error.what());
+    }
+    curves.reference_name = line.value("reference-name", "reference");
+  }
+  write_atomically(output, to_svg(curves));
+  Console(/*silent=*/false).line(output);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command plot_command() {
+  Verb verb;
+  verb.name = "plot";
+  verb.usage = "tupelo plot --run RUN [--output FILE.svg]";
+  verb.summary = "Draws the loss curve of a run as an SVG picture.";
+  verb.options = {{"run", Takes::kOneValue, "RUN", "folder of the run"},
+                  {"output", Takes::kOneValue, "FILE", "picture to write (RUN/curve.svg)"},
+                  {"reference", Takes::kOneValue, "LOSS", "draw a horizontal line here"},
+                  {"reference-name", Takes::kOneValue, "TEXT", "its name"},
+                  {"help", Takes::kNothing, "", "this text"}};
+  verb.positional = "run";
+  return {verb, run_plot};
+}
+
+}  // namespace tupelo

@@ -1,0 +1,86 @@
+// Everything that can be set for a training run, and where each value came from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "data/batch_stream.h"
+#include "model/roberta.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace tupelo {
+
+struct TrainOptions {
+  std::int64_t steps = 1000;
+  std::int64_t log_every = 10;        // steps
+  std::int64_t validate_every = 200;  // steps; 0 = never
+  std::int64_t validate_rows = 1024;  // held-out rows per validation, at most
+  std::int64_t save_every = 500;      // steps; 0 = only at the end
+  std::int64_t keep_checkpoints = 2;
+  std::int64_t threads = 0;  // computing threads per rank; 0 = cores of the host / ranks on it
+  std::int64_t timeout_seconds = 300;
+  std::int64_t bucket_bytes = 4 << 20;
+  std::string device = "auto";  // auto | cpu | cuda
+  bool overlap = true;
+};
+
+struct UpdateOptions {
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  std::string warmup = "6%";  // of train.steps, or a number of steps
+  double weight_decay = 0.01;
+  double clip_norm = 1.0;  // 0 = do not clip
+  double position_lr_multiplier = 1.0;
+  double position_weight_decay = 0.01;
+  std::int64_t position_frozen_steps = 0;
+};
+
+struct RunConfig {
+  ModelOptions model;
+  DataOptions data;
+  TrainOptions train;
+  UpdateOptions optim;
+};
+
+// One name that can be set. Names are "section.key"; in a configuration file "key" under [section].
+struct ConfigEntry {
+  std::string name;
+  std::string alias;  // a second, shorter name on the command line; may be empty
+  std::string help;
+  // Throws std::invalid_argument that says what is valid, without naming the entry.
+  std::function<void(RunConfig&, const std::string&)> set;
+  std::function<std::string(const RunConfig&)> get;
+};
+
+const std::vector<ConfigEntry>& config_entries();
+
+// A configuration whose every value knows its origin ("default", "file:12", "environment", ...).
+class ConfigBuilder {
+ public:
+  // Later calls win; apply the sources in order of precedence, lowest first. All throw
+  // std::invalid_argument with one sentence naming the source, the key and what is valid.
+  void set(const std::string& name, const std::string& value, const std::string& origin);
+  void apply_file(const std::string& file);
+  // `text` in the form of a configuration file; `name` stands for it in messages.
+  void apply_text(const std::string& text, const std::string& name);
+  void apply_environment();
+
+  const RunConfig& config() const { return config_; }
+  RunConfig& config() { return config_; }
+  // "[section]\nkey = value   # origin": a valid configuration file.
+  std::string to_ini(bool with_origins) const;
+  const std::map<std::string, std::string>& origins() const { return origins_; }
+
+ private:
+  RunConfig config_;
+  std::map<std::string, std::string> origins_;
+};
+
+// Checks values against each other. Throws std::invalid_argument that names the keys.
+void validate(const RunConfig& config);
+
+}  // namespace tupelo

@@ -1,0 +1,113 @@
+#include "launcher/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace tupelo {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& action, const fs::path& file) {
+  throw std::system_error(errno, std::generic_category(), action + " " + file.string());
+}
+
+class Descriptor {
+ public:
+  Descriptor(const fs::path& file, int flags)
+      : value_(open(file.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (value_ < 0) refuse("cannot open", file);
+  }
+  ~Descriptor() {
+    if (value_ >= 0) close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+  int release() { return std::exchange(value_, -1); }
+
+ private:
+  int value_;
+};
+
+void write_all(int descriptor, const std::string& text, const fs::path& file) {
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = write(descriptor, text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse("cannot write", file);
+    written += static_cast<std::size_t>(count);
+  }
+}
+
+}  // namespace
+
+bool RunFolder::holds_a_run() const {
+  const bool any_checkpoint = fs::is_directory(checkpoints()) && !fs::is_empty(checkpoints());
+  return any_checkpoint || fs::exists(metrics()) || fs::exists(config());
+}
+
+void RunFolder::clear() const {
+  fs::remove_all(checkpoints());
+  for (const fs::path& file : {metrics(), config(), description()}) fs::remove(file);
+}
+
+RunLock::RunLock(const fs::path& file) {
+  Descriptor descriptor(file, O_RDWR | O_CREAT);
+  if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) refuse("cannot lock", file);
+    std::array<char, 128> holder{};
+    const ssize_t count = read(descriptor.get(), holder.data(), holder.size() - 1);
+    throw std::invalid_argument("run folder " + file.parent_path().string() +
+                                " is in use by another run (" +
+                                std::string(holder.data(), count > 0 ? count : 0) + ")");
+  }
+  std::array<char, 64> host{};
+  gethostname(host.data(), host.size() - 1);
+  if (ftruncate(descriptor.get(), 0) != 0) refuse("cannot write", file);
+  write_all(descriptor.get(),
+            "process " + std::to_string(getpid()) + " on " + std::string(host.data()), file);
+  descriptor_ = descriptor.release();
+}
+
+RunLock::~RunLock() { close(descriptor_); }
+
+void write_atomically(const fs::path& file, const std::string& text) {
+  const fs::path temporary = file.string() + ".new";
+  try {
+    Descriptor descriptor(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    write_all(descriptor.get(), text, temporary);
+    if (fsync(descriptor.get()) != 0) refuse("cannot write", temporary);
+    fs::rename(temporary, file);
+    const fs::path parent = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    Descriptor folder(parent, O_RDONLY | O_DIRECTORY);
+    if (fsync(folder.get()) != 0) refuse("cannot sync", parent);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+std::string read_file(const fs::path& file) {
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (stream) text << stream.rdbuf();
+  if (!stream || fs::is_directory(file)) {
+    if (errno == 0) errno = EIO;
+    refuse("cannot read", file);
+  }
+  return text.str();
+}
+
+}  // namespace tupelo

@@ -1,0 +1,55 @@
+// The folder of a run: what lies where, and who may write there.
+//
+//   RUN/config.ini       the resolved configuration; `tupelo train --config RUN/config.ini`
+//   reproduces it RUN/run.json         corpus, command lines, versions RUN/metrics.jsonl    one
+//   object per logged step, validation and epoch RUN/checkpoints/     checkpoints/FORMAT.md
+//   RUN/lock             held by rank 0 while a run is going on
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tupelo {
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path config() const { return root_ / "config.ini"; }
+  std::filesystem::path description() const { return root_ / "run.json"; }
+  std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
+  std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  std::filesystem::path lock() const { return root_ / "lock"; }
+
+  // Whether an earlier run left anything that a new one would mix with.
+  bool holds_a_run() const;
+  // Removes what this class names, and nothing else. Throws std::system_error.
+  void clear() const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+// Exclusive use of a run's folder, released when the object or the process ends.
+class RunLock {
+ public:
+  // Throws std::invalid_argument that names the holder when another process has it,
+  // std::system_error when the file cannot be made.
+  explicit RunLock(const std::filesystem::path& file);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Replaces `file` by `text` so that a reader, or a crash, sees the old content or the new one.
+// Throws std::system_error.
+void write_atomically(const std::filesystem::path& file, const std::string& text);
+
+// The whole content. Throws std::system_error with the file's name.
+std::string read_file(const std::filesystem::path& file);
+
+}  // namespace tupelo

@@ -1,0 +1,145 @@
+#include "launcher/run_state.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "checkpoints/safetensors.h"
+
+namespace tupelo {
+namespace {
+
+using nlohmann::json;
+
+// Keys that decide what a run computes. Others (validation, logging, how the global batch is split,
+// how long the run is) may change between two starts.
+constexpr std::array kFixedKeys = {"model.layers",
+                                   "model.hidden-size",
+                                   "model.heads",
+                                   "model.intermediate-size",
+                                   "model.max-positions",
+                                   "model.layer-norm-epsilon",
+                                   "model.input-position",
+                                   "data.sequence-length",
+                                   "data.packing",
+                                   "data.masking",
+                                   "data.mask-fraction",
+                                   "data.mask-token-share",
+                                   "data.random-token-share",
+                                   "train.global-batch",
+                                   "train.seed",
+                                   "optim.optimizer",
+                                   "optim.flavour"};
+
+std::string hex(std::uint64_t value) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (int i = 15; i >= 0; --i, value >>= 4)
+    text[static_cast<std::size_t>(i)] = kDigits[value & 15];
+  return text;
+}
+
+std::string entry_value(const RunConfig& config, const std::string& name) {
+  for (const ConfigEntry& entry : config_entries()) {
+    if (entry.name == name) return entry.get(config);
+  }
+  throw std::logic_error("no configuration entry " + name);
+}
+
+void require_equal(const std::string& what, const std::string& saved, const std::string& current) {
+  if (saved == current) return;
+  throw std::invalid_argument("the checkpoint was written with " + what + " '" + saved +
+                              "', this run has '" + current +
+                              "'; use the same value, or another --run folder");
+}
+
+}  // namespace
+
+std::string to_json(const RunState& state) {
+  json epochs = json::array();
+  for (const auto& [epoch, count] : state.epochs) {
+    epochs.push_back({{"epoch", epoch}, {"rows", count.rows}, {"hash", hex(count.hash)}});
+  }
+  return json{{"config", state.config_ini},
+              {"position_plan", state.position_plan},
+              {"vocab_size", state.vocab_size},
+              {"pad_id", state.pad_id},
+              {"tokenizer_fingerprint", state.tokenizer_fingerprint},
+              {"corpus_digest", state.corpus_digest},
+              {"corpus", state.corpus},
+              {"step", state.step},
+              {"tokens", state.tokens},
+              {"skipped_steps", state.skipped_steps},
+              {"masks_hash", hex(state.masks_hash)},
+              {"epochs", epochs},
+              {"world_size", state.world_size},
+              {"threads", state.threads},
+              {"torch_version", state.torch_version},
+              {"cpu_capability", state.cpu_capability}}
+      .dump(1);
+}
+
+RunState run_state_from_json(const std::string& text) {
+  RunState state;
+  try {
+    const json object = json::parse(text);
+    object.at("config").get_to(state.config_ini);
+    object.at("position_plan").get_to(state.position_plan);
+    object.at("vocab_size").get_to(state.vocab_size);
+    object.at("pad_id").get_to(state.pad_id);
+    object.at("tokenizer_fingerprint").get_to(state.tokenizer_fingerprint);
+    object.at("corpus_digest").get_to(state.corpus_digest);
+    object.at("corpus").get_to(state.corpus);
+    object.at("step").get_to(state.step);
+    object.at("tokens").get_to(state.tokens);
+    object.at("skipped_steps").get_to(state.skipped_steps);
+    state.masks_hash = std::stoull(object.at("masks_hash").get<std::string>(), nullptr, 16);
+    for (const json& epoch : object.at("epochs")) {
+      state.epochs[epoch.at("epoch").get<std::uint64_t>()] = {
+          epoch.at("rows").get<std::uint64_t>(),
+          std::stoull(epoch.at("hash").get<std::string>(), nullptr, 16)};
+    }
+    object.at("world_size").get_to(state.world_size);
+    object.at("threads").get_to(state.threads);
+    object.at("torch_version").get_to(state.torch_version);
+    object.at("cpu_capability").get_to(state.cpu_capability);
+  } catch (const std::exception& error) {  // json's errors, and stoull's
+    throw CorruptCheckpoint(std::string("state.json: ") + error.what());
+  }
+  return state;
+}
+
+RunConfig config_of(const RunState& state) {
+  ConfigBuilder builder;
+  builder.apply_text(state.config_ini, "checkpoint's config");
+  return builder.config();
+}
+
+void require_same_run(const RunState& saved, const RunState& current) {
+  require_equal("position plan", saved.position_plan, current.position_plan);
+  require_equal("vocabulary size", std::to_string(saved.vocab_size),
+                std::to_string(current.vocab_size));
+  require_equal("tokenizer", saved.tokenizer_fingerprint, current.tokenizer_fingerprint);
+  const RunConfig saved_config = config_of(saved);
+  const RunConfig current_config = config_of(current);
+  for (const char* key : kFixedKeys) {
+    require_equal(key, entry_value(saved_config, key), entry_value(current_config, key));
+  }
+  require_equal("corpus", saved.corpus_digest, current.corpus_digest);
+}
+
+std::string bit_differences(const RunState& saved, const RunState& current) {
+  std::string text;
+  const auto compare = [&](const std::string& what, const std::string& a, const std::string& b) {
+    if (a != b) text += (text.empty() ? "" : ", ") + what + " was " + a + " and is " + b;
+  };
+  compare("the number of ranks", std::to_string(saved.world_size),
+          std::to_string(current.world_size));
+  compare("threads per rank", std::to_string(saved.threads), std::to_string(current.threads));
+  compare("LibTorch", saved.torch_version, current.torch_version);
+  compare("the CPU capability", saved.cpu_capability, current.cpu_capability);
+  return text;
+}
+
+}  // namespace tupelo

@@ -1,0 +1,55 @@
+// The small state of a run that a checkpoint carries beside its tensors.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "launcher/run_config.h"
+
+namespace tupelo {
+
+// What was consumed of an epoch so far: order-independent, see row_hash() in data/batch_stream.h.
+struct EpochCount {
+  std::uint64_t rows = 0;
+  std::uint64_t hash = 0;
+};
+
+struct RunState {
+  // What the run is: a checkpoint of a different run is refused.
+  std::string config_ini;     // the resolved configuration
+  std::string position_plan;  // canonical text
+  std::uint32_t vocab_size = 0;
+  std::uint32_t pad_id = 0;
+  std::string tokenizer_fingerprint;
+  std::string corpus_digest;
+  std::string corpus;  // folder, as given
+  // Where it stands.
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  std::int64_t skipped_steps = 0;
+  std::uint64_t masks_hash = 0;  // wrapping sum of Batch::masks_hash over all ranks and steps
+  std::map<std::uint64_t, EpochCount> epochs;  // unfinished epochs only
+  // What bits depend on beyond the above; a difference is worth a warning.
+  int world_size = 1;
+  int threads = 1;
+  std::string torch_version;
+  std::string cpu_capability;
+};
+
+std::string to_json(const RunState& state);
+// Throws CorruptCheckpoint that names the field.
+RunState run_state_from_json(const std::string& text);
+
+// The configuration that a checkpoint was written with.
+RunConfig config_of(const RunState& state);
+
+// Throws std::invalid_argument naming both values when `current` cannot continue `saved`: another
+// position plan, model shape, vocabulary, corpus, or anything that decides which sample comes when.
+void require_same_run(const RunState& saved, const RunState& current);
+
+// A sentence for each difference that changes the last bits of a continued run, though not its
+// correctness; empty when there is none.
+std::string bit_differences(const RunState& saved, const RunState& current);
+
+}  // namespace tupelo

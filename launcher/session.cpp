@@ -1,0 +1,83 @@
+#include "launcher/session.h"
+
+#include <ATen/Parallel.h>
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <thread>
+
+#include "distributed/backends.h"
+#include "launcher/agreement.h"
+
+namespace tupelo {
+namespace {
+
+std::unique_ptr<Communicator> cpu_communicator(const MpiRuntime& runtime,
+                                               CommunicatorOptions options) {
+  if (runtime.is_initialized()) return make_mpi_communicator(runtime, options);
+  return std::move(make_local_world(1, options).front());
+}
+
+torch::Device choose_device(const std::string& wanted, const MpiRuntime& runtime) {
+  const int devices = static_cast<int>(torch::cuda::device_count());
+  if (wanted == "cpu" || (wanted == "auto" && devices == 0)) return torch::kCPU;
+  if (devices == 0) {
+    throw std::invalid_argument(
+        "train.device is cuda, but this program sees no CUDA device; valid here: auto, cpu");
+  }
+  if (runtime.local_size() > devices) {
+    throw std::invalid_argument("host " + runtime.hosts()[runtime.rank()] + " runs " +
+                                std::to_string(runtime.local_size()) + " ranks but has " +
+                                std::to_string(devices) +
+                                " CUDA devices; start one rank per device");
+  }
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(runtime.local_rank()));
+}
+
+int choose_threads(int wanted, const MpiRuntime& runtime) {
+  if (wanted > 0) return wanted;
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return at::get_num_threads();
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::max(1, cores / runtime.local_size());
+}
+
+}  // namespace
+
+Session::Session() : control_(cpu_communicator(runtime_, {})) {}
+
+void Session::configure(const std::string& device, int threads, int timeout_seconds) {
+  together(*control_, [&] {
+    device_ = choose_device(device, runtime_);
+    threads_ = choose_threads(threads, runtime_);
+  });
+  at::set_num_threads(threads_);
+  const CommunicatorOptions options{std::chrono::seconds(timeout_seconds)};
+  if (device_.is_cuda()) {
+    data_ = make_nccl_communicator(runtime_, device_.index(), options);
+  } else {
+    data_ = cpu_communicator(runtime_, options);
+  }
+}
+
+ExitCode in_session(Session& session, const std::function<ExitCode()>& command) {
+  try {
+    return command();
+  } catch (const AgreedError& error) {
+    if (session.is_first()) std::cerr << "error: " << error.what() << std::endl;
+    return error.code();
+  } catch (const std::exception& error) {
+    MpiRuntime& runtime = session.runtime();
+    const ExitCode code = exit_code_of(error);
+    const std::string who =
+        runtime.world_size() > 1 ? "rank " + std::to_string(runtime.rank()) + ": " : "";
+    std::cerr << "error: " << who << sentence_of(error) << std::endl;
+    if (runtime.world_size() > 1) runtime.abort(static_cast<int>(code));
+    return code;
+  }
+}
+
+}  // namespace tupelo

@@ -1,0 +1,48 @@
+// The ranks and the device that a command works with.
+#pragma once
+
+#include <torch/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "distributed/communicator.h"
+#include "distributed/mpi_runtime.h"
+#include "launcher/exit_codes.h"
+
+namespace tupelo {
+
+// Starts MPI when the process was started by mpirun or srun; else a world of one.
+class Session {
+ public:
+  Session();
+
+  MpiRuntime& runtime() { return runtime_; }
+  // CPU collectives, there from the start: agreement on configuration and errors.
+  Communicator& control() { return *control_; }
+  // Collectives for training on the chosen device: the control communicator on a CPU, NCCL on CUDA.
+  Communicator& data() { return data_ ? *data_ : *control_; }
+  torch::Device device() const { return device_; }
+  int threads() const { return threads_; }
+  bool is_first() const { return runtime_.rank() == 0; }
+
+  // Chooses the device ("auto", "cpu", "cuda"), the number of computing threads (0 = by cores and
+  // ranks of the host) and the deadline of collectives. Collective. Throws std::invalid_argument.
+  void configure(const std::string& device, int threads, int timeout_seconds);
+
+ private:
+  MpiRuntime runtime_;
+  std::unique_ptr<Communicator> control_;
+  std::unique_ptr<Communicator> data_;
+  torch::Device device_ = torch::kCPU;
+  int threads_ = 1;
+};
+
+// Runs `command` and turns what it throws into one sentence on standard error and an exit code. An
+// error that all ranks agreed on is printed once and lets every rank leave by the front door; one
+// that only this rank knows of ends the whole job, since the others may wait for it in a
+// collective.
+ExitCode in_session(Session& session, const std::function<ExitCode()>& command);
+
+}  // namespace tupelo

@@ -1,0 +1,179 @@
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "data/corpus.h"
+#include "launcher/agreement.h"
+#include "launcher/commands.h"
+#include "launcher/console.h"
+#include "launcher/run_config.h"
+#include "launcher/run_folder.h"
+#include "launcher/session.h"
+#include "launcher/stop_signal.h"
+#include "launcher/trainer.h"
+#include "launcher/value_text.h"
+
+namespace tupelo {
+namespace {
+
+namespace fs = std::filesystem;
+using Takes = VerbOption::Takes;
+
+// Defaults < configuration file < environment < command line.
+ConfigBuilder resolve(const CommandLine& line) {
+  ConfigBuilder builder;
+  if (line.has("config")) builder.apply_file(line.value("config"));
+  builder.apply_environment();
+  for (const auto& [name, value] : line.settings()) builder.set(name, value, "--" + name);
+  validate(builder.config());
+  return builder;
+}
+
+// The corpus's two halves, with every shard of the training half verified by one of the ranks.
+struct OpenCorpus {
+  std::optional<ShardedCorpus> train, held_out;
+};
+
+void open_corpus(const std::string& folder, bool verify, Communicator& communicator,
+                 OpenCorpus& corpus) {
+  together(communicator, [&] {
+    corpus.train.emplace(folder, Split::kTrain);
+    corpus.held_out.emplace(folder, Split::kHeldOut);
+    ShardedCorpus::load_tokenizer(folder);  // throws when the vocabulary does not match the shards
+  });
+  if (!verify) return;
+  together(communicator, [&] {
+    for (const auto* half : {&*corpus.train, &*corpus.held_out}) {
+      const auto world = static_cast<std::size_t>(communicator.world_size());
+      for (std::size_t shard = static_cast<std::size_t>(communicator.rank());
+           shard < half->shards().size(); shard += world) {
+        half->verify_shard(shard);
+      }
+    }
+  });
+}
+
+std::unique_ptr<RunLock> claim_folder(const RunFolder& folder, const CommandLine& line) {
+  fs::create_directories(folder.root());
+  auto lock = std::make_unique<RunLock>(folder.lock());
+  if (line.has("fresh") && folder.holds_a_run()) {
+    if (!line.has("force")) {
+      throw std::invalid_argument("run folder " + folder.root().string() +
+                                  " already holds a run; --fresh --force deletes it, and without "
+                                  "--fresh it is resumed");
+    }
+    folder.clear();
+  }
+  return lock;
+}
+
+void describe_run(const RunFolder& folder, const ConfigBuilder& builder, const std::string& corpus,
+                  Session& session) {
+  write_atomically(folder.config(), builder.to_ini(false));
+  nlohmann::ordered_json origins;
+  for (const ConfigEntry& entry : config_entries()) {
+    const auto origin = builder.origins().find(entry.name);
+    origins[entry.name] = {
+        {"value", entry.get(builder.config())},
+        {"from", origin == builder.origins().end() ? "default" : origin->second}};
+  }
+  const nlohmann::ordered_json description = {{"tupelo", TUPELO_VERSION},
+                                              {"corpus", fs::absolute(corpus).string()},
+                                              {"world_size", session.runtime().world_size()},
+                                              {"hosts", session.runtime().hosts()},
+                                              {"threads_per_rank", session.threads()},
+                                              {"device", session.device().str()},
+                                              {"config", origins}};
+  write_atomically(folder.description(), description.dump(1) + "\n");
+}
+
+void introduce(const ConfigBuilder& builder, const OpenCorpus& corpus, Session& session,
+               Console& console) {
+  const RunConfig& config = builder.config();
+  console.line("corpus    " + grouped(static_cast<std::int64_t>(corpus.train->documents())) +
+               " documents, " + grouped(static_cast<std::int64_t>(corpus.train->tokens())) +
+               " tokens; held out " +
+               grouped(static_cast<std::int64_t>(corpus.held_out->tokens())) + " tokens");
+  console.line("ranks     " + std::to_string(session.runtime().world_size()) + " (" +
+               session.data().backend() + ", " + session.device().str() + ", " +
+               std::to_string(session.threads()) + " threads each)");
+  console.line("model     " + std::to_string(config.model.layers) + " layers, hidden " +
+               std::to_string(config.model.hidden_size) + ", input " + config.model.input_position +
+               ", attention " + config.model.position);
+}
+
+ExitCode train_in(Session& session, const CommandLine& line) {
+  ConfigBuilder builder;
+  Communicator& control = session.control();
+  Console console(/*silent=*/!session.is_first());
+  together(control, [&] {
+    builder = resolve(line);
+    line.required("corpus");
+    line.required("run");
+  });
+  const TrainOptions& train = builder.config().train;
+  session.configure(train.device, static_cast<int>(train.threads),
+                    static_cast<int>(train.timeout_seconds));
+
+  OpenCorpus corpus;
+  open_corpus(line.value("corpus"), !line.has("no-verify"), control, corpus);
+  const RunFolder folder(line.value("run"));
+  std::unique_ptr<RunLock> lock;
+  on_rank_zero(control, [&] { lock = claim_folder(folder, line); });
+
+  StopSignal stop;
+  std::optional<Trainer> trainer;
+  together(control, [&] {
+    trainer.emplace(TrainerContext{builder.config(), *corpus.train, *corpus.held_out,
+                                   line.value("corpus"), session.device(), session.threads(),
+                                   session.data(), folder, stop, console});
+  });
+  introduce(builder, corpus, session, console);
+  trainer->restore();
+  on_rank_zero(control, [&] { describe_run(folder, builder, line.value("corpus"), session); });
+  return trainer->train();
+}
+
+ExitCode run_train(const CommandLine& line) {
+  if (line.has("print-config")) {
+    std::cout << resolve(line).to_ini(/*with_origins=*/true);
+    return ExitCode::kDone;
+  }
+  Session session;
+  return in_session(session, [&] { return train_in(session, line); });
+}
+
+}  // namespace
+
+Command train_command() {
+  Verb verb;
+  verb.name = "train";
+  verb.usage =
+      "[mpirun -np N] tupelo train --corpus CORPUS --run RUN [--config FILE] [--section.key VALUE "
+      "...]";
+  verb.summary =
+      "Trains a model, one process per device, alone or under mpirun or srun. Started again with "
+      "the same "
+      "--run it resumes\nfrom the newest checkpoint that verifies. SIGUSR1 or SIGTERM: saves, exit "
+      "code 75; "
+      "SIGINT: saves, exit code 130.";
+  verb.options = {
+      {"corpus", Takes::kOneValue, "CORPUS", "folder made by tupelo prepare"},
+      {"run", Takes::kOneValue, "RUN", "folder of the run: configuration, metrics, checkpoints"},
+      {"config", Takes::kOneValue, "FILE", "INI file with the sections below"},
+      {"print-config", Takes::kNothing, "",
+       "print every setting and where it comes from, then stop"},
+      {"fresh", Takes::kNothing, "", "start anew; refuses a folder that holds a run"},
+      {"force", Takes::kNothing, "", "with --fresh: delete the run that the folder holds"},
+      {"no-verify", Takes::kNothing, "", "do not re-hash the shards at the start"},
+      {"help", Takes::kNothing, "", "this text"}};
+  verb.configurable = true;
+  verb.epilogue =
+      "Precedence: defaults < --config file < environment (TUPELO_TRAIN_STEPS for train.steps) < "
+      "command "
+      "line.";
+  return {verb, run_train};
+}
+
+}  // namespace tupelo

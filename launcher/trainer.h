@@ -1,0 +1,109 @@
+// One training run on one rank: the loop, and what it keeps.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoints/checkpoint_store.h"
+#include "data/batch_stream.h"
+#include "distributed/gradient_reducer.h"
+#include "launcher/evaluation.h"
+#include "launcher/exit_codes.h"
+#include "launcher/ledger.h"
+#include "launcher/metrics_log.h"
+#include "launcher/run_config.h"
+#include "launcher/run_folder.h"
+#include "launcher/run_state.h"
+#include "model/roberta.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace tupelo {
+
+class Communicator;
+class Console;
+class StopSignal;
+
+struct StepRecord {
+  double loss = 0;  // mean over the masked tokens of the whole global batch
+  double masked_accuracy = 0;
+  double learning_rate = 0;
+  double grad_norm = 0;  // before clipping
+  std::int64_t masked_tokens = 0;
+  std::int64_t tokens = 0;  // of this step, all ranks
+  double data_wait_seconds = 0;
+  bool skipped = false;  // loss or gradient was not finite: no update
+};
+
+// What a trainer works on; everything outlives it.
+struct TrainerContext {
+  RunConfig config;  // resolved and validated
+  const ShardedCorpus& corpus;
+  const ShardedCorpus& held_out;
+  std::string corpus_folder;
+  torch::Device device;
+  int threads;
+  Communicator& communicator;
+  RunFolder folder;
+  const StopSignal& stop;
+  Console& console;
+};
+
+// All ranks construct one and call restore(), then train(), together. Errors are either met by all
+// ranks alike (AgreedError) or, when only this rank met them, must end the job.
+class Trainer {
+ public:
+  explicit Trainer(TrainerContext context);
+
+  // The newest checkpoint that verifies, else fresh weights; the same on all ranks.
+  void restore();
+  // Runs to the last step, or until a signal; saves at the end either way.
+  ExitCode train();
+
+ private:
+  StepRecord train_step();
+  void record(const StepRecord& step);
+  void validate_now();
+  void save();
+
+  bool stop_agreed();
+  void accumulate(std::vector<Batch>& micro_batches, double masked, StepRecord& step);
+  bool update(StepRecord& step);
+  void close_epochs();
+  RunState current_state() const;
+  void restore_tensors(const Checkpoint& checkpoint);
+  void broadcast_tensors();
+  void require_equal_replicas();
+  NamedTensors model_tensors() const;
+  std::int64_t samples() const { return step_ * context_.config.data.global_batch; }
+  bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
+
+  TrainerContext context_;
+  std::shared_ptr<RobertaForMaskedLm> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<GradientReducer> reducer_;
+  LearningRateSchedule schedule_;
+  std::unique_ptr<CheckpointStore> store_;  // rank 0
+  std::unique_ptr<MetricsLog> metrics_;     // rank 0
+  std::unique_ptr<BatchStream> batches_;
+  std::unique_ptr<Ledger> ledger_;
+
+  std::int64_t step_ = 0;
+  std::int64_t saved_step_ = -1;
+  std::int64_t tokens_ = 0;
+  std::int64_t skipped_steps_ = 0;
+  int skipped_in_a_row_ = 0;
+  std::uint64_t masks_hash_ = 0;  // this rank's share; rank 0 also carries what a checkpoint held
+
+  // Since the last record:
+  double recorded_at_seconds_ = 0;
+  std::int64_t recorded_tokens_ = 0;
+  double waited_seconds_ = 0;
+};
+
+}  // namespace tupelo

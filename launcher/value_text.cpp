@@ -1,0 +1,90 @@
+#include "launcher/value_text.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace tupelo {
+namespace {
+
+[[noreturn]] void reject(const std::string& text, const std::string& expected) {
+  throw std::invalid_argument("'" + text + "' is not " + expected);
+}
+
+// Parses the whole of `text` as a finite number; false when it is anything else.
+bool whole_number(std::string_view text, double& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
+bool strip_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+double take_unit(std::string_view& text) {
+  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits = {{
+      {"KiB", 1024.0},
+      {"MiB", 1024.0 * 1024.0},
+      {"GiB", 1024.0 * 1024.0 * 1024.0},
+      {"k", 1e3},
+      {"M", 1e6},
+      {"G", 1e9},
+  }};
+  for (const auto& [suffix, factor] : kUnits) {
+    if (strip_suffix(text, suffix)) return factor;
+  }
+  return 1.0;
+}
+
+}  // namespace
+
+std::int64_t parse_integer(const std::string& text, std::int64_t least, std::int64_t most) {
+  std::string expected = "a whole number";
+  expected += most == INT64_MAX ? " of at least " + std::to_string(least)
+                                : " from " + std::to_string(least) + " to " + std::to_string(most);
+  std::int64_t exact = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exact);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    constexpr double kExactDoubles = 9007199254740992.0;  // 2^53
+    std::string_view digits = text;
+    const double unit = take_unit(digits);
+    double value = 0;
+    if (!whole_number(digits, value)) reject(text, expected);
+    value *= unit;
+    if (value != std::floor(value) || std::abs(value) > kExactDoubles) reject(text, expected);
+    exact = static_cast<std::int64_t>(value);
+  }
+  if (exact < least || exact > most) reject(text, expected);
+  return exact;
+}
+
+double parse_number(const std::string& text, double least, double most) {
+  const std::string expected = "a number from " + number_text(least) + " to " + number_text(most);
+  std::string_view digits = text;
+  const bool percent = strip_suffix(digits, "%");
+  double value = 0;
+  if (!whole_number(digits, value)) reject(text, expected);
+  if (percent) value /= 100.0;
+  if (value < least || value > most) reject(text, expected);
+  return value;
+}
+
+bool parse_flag(const std::string& text) {
+  if (text == "true" || text == "yes" || text == "on" || text == "1") return true;
+  if (text == "false" || text == "no" || text == "off" || text == "0") return false;
+  reject(text, "true or false");
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> buffer{};
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  (void)error;  // 32 characters hold every double
+  return std::string(buffer.data(), end);
+}
+
+}  // namespace tupelo

@@ -1,0 +1,21 @@
+// Numbers as people write them: "64k", "1e6", "15%", "true".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tupelo {
+
+// All throw std::invalid_argument that quotes the text and says what is expected.
+
+// Digits, an integral "1e6", or a suffix k, M, G (powers of 1024 for sizes in bytes are written
+// KiB, MiB, GiB). Range is inclusive.
+std::int64_t parse_integer(const std::string& text, std::int64_t least, std::int64_t most);
+// A finite number, or a percentage "15%". Range is inclusive.
+double parse_number(const std::string& text, double least, double most);
+bool parse_flag(const std::string& text);
+
+// The shortest text that parses back to exactly `value`.
+std::string number_text(double value);
+
+}  // namespace tupelo

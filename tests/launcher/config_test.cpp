@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "checkpoints/safetensors.h"
+#include "launcher/command_line.h"
+#include "launcher/curve_plot.h"
+#include "launcher/metrics_log.h"
+#include "launcher/nearest_name.h"
+#include "launcher/run_config.h"
+#include "launcher/run_folder.h"
+#include "launcher/run_state.h"
+#include "launcher/value_text.h"
+
+namespace tupelo {
+namespace {
+
+template <typename Error, typename Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(nothing was thrown)";
+}
+
+TEST(ValueText, IntegersAsPeopleWriteThem) {
+  EXPECT_EQ(parse_integer("12", 0, 100), 12);
+  EXPECT_EQ(parse_integer("1e6", 0, INT64_MAX), 1000000);
+  EXPECT_EQ(parse_integer("4k", 0, INT64_MAX), 4000);
+  EXPECT_EQ(parse_integer("4KiB", 0, INT64_MAX), 4096);
+  EXPECT_EQ(parse_integer("0.5M", 0, INT64_MAX), 500000);
+  EXPECT_EQ(parse_integer("9223372036854775807", 0, INT64_MAX), INT64_MAX);
+  for (const char* text : {"", "1.5", "x", "12x", "-1", "101", "1e400", "nan", "0x10", " 1", "k"}) {
+    EXPECT_THROW(parse_integer(text, 0, 100), std::invalid_argument) << text;
+  }
+}
+
+TEST(ValueText, NumbersAndPercentages) {
+  EXPECT_EQ(parse_number("0.25", 0, 1), 0.25);
+  EXPECT_EQ(parse_number("6%", 0, 1), 0.06);
+  EXPECT_EQ(parse_number("1e-4", 0, 1), 1e-4);
+  for (const char* text : {"", "%", "inf", "nan", "2", "-0.1", "0.1x", "150%"}) {
+    EXPECT_THROW(parse_number(text, 0, 1), std::invalid_argument) << text;
+  }
+  for (double value : {0.1, 1e-4, 1.0 / 3.0, 5e-324, 1e300}) {
+    EXPECT_EQ(parse_number(number_text(value), 0, 1e308), value);
+  }
+}
+
+TEST(NearestName, FindsLikelySlipsOnly) {
+  const std::vector<std::string> names = {"train.steps", "train.save-every", "model.layers"};
+  EXPECT_EQ(nearest_name("train.step", names), "train.steps");
+  EXPECT_EQ(nearest_name("layers", names), "model.layers");
+  EXPECT_EQ(nearest_name("quux", names), "");
+}
+
+TEST(Config, EveryEntryPrintsWhatItParses) {
+  for (const ConfigEntry& entry : config_entries()) {
+    RunConfig config;
+    const std::string value = entry.get(config);
+    ASSERT_NO_THROW(entry.set(config, value)) << entry.name << " = " << value;
+    EXPECT_EQ(entry.get(config), value) << entry.name;
+    EXPECT_FALSE(entry.help.empty()) << entry.name;
+  }
+}
+
+TEST(Config, IniTextRoundTrips) {
+  ConfigBuilder first;
+  first.set("model.position", "0-3:none,4-11:tupe-r(share=layer)", "test");
+  first.set("optim.learning-rate", "3e-4", "test");
+  first.set("data.packing", "doc", "test");
+  for (bool origins : {false, true}) {
+    ConfigBuilder second;
+    second.apply_text(first.to_ini(origins), "text");
+    EXPECT_EQ(second.to_ini(false), first.to_ini(false));
+    EXPECT_EQ(second.config().model.position, "0-3:none,4-11:tupe-r(share=layer)");
+  }
+}
+
+TEST(Config, ErrorsNameFileLineKeyAndWhatIsValid) {
+  const auto error = [](const std::string& text) {
+    return message_of<std::invalid_argument>([&] { ConfigBuilder().apply_text(text, "a.ini"); });
+  };
+  EXPECT_EQ(error("[train]\n\nstepz = 5\n"),
+            "a.ini:3: unknown key 'train.stepz'; did you mean 'train.steps'?");
+  EXPECT_EQ(error("[train]\nsteps = many\n"),
+            "a.ini:2: train.steps: 'many' is not a whole number of at least 1");
+  EXPECT_EQ(error("[data]\npacking = tight\n"),
+            "a.ini:2: data.packing: unknown value 'tight'; valid: full, doc");
+  EXPECT_EQ(error("[train]\nsteps = 1\nsteps = 2\n"), "a.ini: train.steps is set twice");
+  EXPECT_NE(error("[train]\nno equals sign\n").find("a.ini"), std::string::npos);
+}
+
+TEST(CommandLine, SuggestsAndRefuses) {
+  Verb verb;
+  verb.name = "eat";
+  verb.options = {{"fruit", VerbOption::Takes::kOneValue, "NAME", ""},
+                  {"input", VerbOption::Takes::kManyValues, "PATH", ""},
+                  {"raw", VerbOption::Takes::kNothing, "", ""}};
+  const auto error = [&](const std::vector<std::string>& words) {
+    return message_of<std::invalid_argument>([&] { CommandLine(verb, words); });
+  };
+  const CommandLine line(verb, {"--input", "a", "b", "--raw", "--fruit=fig", "--input", "c"});
+  EXPECT_EQ(line.values("input"), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(line.value("fruit"), "fig");
+  EXPECT_TRUE(line.has("raw"));
+  EXPECT_EQ(error({"--friut", "fig"}),
+            "tupelo eat: unknown option '--friut'; did you mean '--fruit'?");
+  EXPECT_EQ(error({"--fru", "fig"}), "tupelo eat: unknown option '--fru'; did you mean '--fruit'?");
+  EXPECT_NE(error({"fig"}).find("'fig' does not belong here"), std::string::npos);
+  EXPECT_NE(error({"--fruit"}).find("--fruit"), std::string::npos);
+  EXPECT_NE(error({"--fruit", "a", "--fruit", "b"}).find("given twice"), std::string::npos);
+  verb.configurable = true;
+  const CommandLine settings(verb, {"--train.steps", "7", "--position", "all:none"});
+  ASSERT_EQ(settings.settings().size(), 2u);
+  EXPECT_EQ(settings.settings()[1].first, "position");
+}
+
+class Folder : public ::testing::Test {
+ protected:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tupelo-launcher-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() override { std::filesystem::remove_all(path_); }
+  std::filesystem::path path_;
+};
+
+TEST_F(Folder, MetricsLogCutsBackToTheRestoredStep) {
+  const auto file = path_ / "metrics.jsonl";
+  {
+    MetricsLog log(file, 0);
+    for (int step = 1; step <= 3; ++step) {
+      log.append("{\"step\":" + std::to_string(step) + ",\"loss\":0.1}");
+    }
+  }
+  std::ofstream(file, std::ios::app) << "{\"step\":4,\"lo";  // torn by a kill
+  { MetricsLog log(file, 2); }
+  EXPECT_EQ(read_file(file), "{\"step\":1,\"loss\":0.1}\n{\"step\":2,\"loss\":0.1}\n");
+}
+
+TEST_F(Folder, RunLockHasOneHolder) {
+  auto first = std::make_unique<RunLock>(path_ / "lock");
+  const std::string error =
+      message_of<std::invalid_argument>([&] { RunLock second(path_ / "lock"); });
+  EXPECT_NE(error.find("in use"), std::string::npos);
+  EXPECT_NE(error.find(std::to_string(getpid())), std::string::npos);
+  first.reset();
+  RunLock third(path_ / "lock");
+}
+
+TEST_F(Folder, AtomicWriteReplacesOrKeeps) {
+  write_atomically(path_ / "file", "old");
+  write_atomically(path_ / "file", "new");
+  EXPECT_EQ(read_file(path_ / "file"), "new");
+  EXPECT_THROW(write_atomically(path_ / "absent" / "file", "x"), std::system_error);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path_), {}), 1);
+  EXPECT_THROW(read_file(path_), std::system_error);
+}
+
+TEST(RunState, JsonRoundTripsAndNamesWhatIsMissing) {
+  RunState state;
+  state.config_ini = ConfigBuilder().to_ini(false);
+  state.position_plan = "0-11:none";
+  state.step = 7;
+  state.masks_hash = 0xfedcba9876543210ULL;
+  state.epochs[3] = {5, 0x8000000000000001ULL};
+  const std::string text = to_json(state);
+  EXPECT_EQ(to_json(run_state_from_json(text)), text);
+  EXPECT_EQ(run_state_from_json(text).epochs.at(3).hash, 0x8000000000000001ULL);
+  EXPECT_NE(message_of<CorruptCheckpoint>([] {
+              run_state_from_json("{\"config\":\"\"}");
+            }).find("position_plan"),
+            std::string::npos);
+  EXPECT_THROW(run_state_from_json("[]"), CorruptCheckpoint);
+}
+
+TEST(RunState, OnlyWhatDecidesTheResultMustStay) {
+  ConfigBuilder builder;
+  RunState saved;
+  saved.config_ini = builder.to_ini(false);
+  RunState current = saved;
+  for (const char* name : {"train.steps", "train.micro-batch", "train.save-every"}) {
+    builder.set(name, "17", "test");
+  }
+  current.config_ini = builder.to_ini(false);
+  EXPECT_NO_THROW(require_same_run(saved, current));
+  builder.set("train.seed", "18", "test");
+  current.config_ini = builder.to_ini(false);
+  EXPECT_NE(message_of<std::invalid_argument>([&] {
+              require_same_run(saved, current);
+            }).find("train.seed '1', this run has '18'"),
+            std::string::npos);
+}
+
+TEST(CurvePlot, DrawsEveryPointAndRefusesNothing) {
+  const Curves curves = curves_from_metrics(
+      "{\"step\":1,\"loss\":5.5}\n{\"step\":2,\"loss\":4.5}\nnot json\n"
+      "{\"step\":2,\"event\":\"validation\",\"validation_loss\":4.75}\n");
+  ASSERT_EQ(curves.curves.size(), 2u);
+  EXPECT_EQ(curves.curves[0].points.size(), 2u);
+  EXPECT_NE(to_svg(curves).find("<polyline"), std::string::npos);
+  EXPECT_THROW(to_svg(Curves{}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace tupelo
