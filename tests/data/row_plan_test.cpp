@@ -1,0 +1,102 @@
+#include "data/row_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+namespace tupelo {
+namespace {
+
+// (document, offset), or (document, kSeparator).
+using Token = std::pair<std::uint64_t, std::uint64_t>;
+constexpr std::uint64_t kSeparator = ~std::uint64_t{0};
+
+std::vector<std::uint64_t> offsets_of(const std::vector<std::uint64_t>& lengths) {
+  std::vector<std::uint64_t> offsets{0};
+  for (const std::uint64_t length : lengths) offsets.push_back(offsets.back() + length);
+  return offsets;
+}
+
+std::vector<Token> tokens_of(const RowPlan& plan, std::uint64_t row) {
+  std::vector<Token> tokens;
+  for (const RowPlan::Piece& piece : plan.pieces(row)) {
+    for (std::uint64_t i = 0; i < piece.count; ++i) {
+      tokens.emplace_back(piece.document, piece.first + i);
+    }
+    if (piece.separator) tokens.emplace_back(piece.document, kSeparator);
+  }
+  return tokens;
+}
+
+std::vector<std::uint64_t> random_lengths(std::uint64_t seed, std::size_t documents) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint64_t> lengths(documents);
+  for (std::uint64_t& length : lengths) length = 1 + random() % 25;
+  return lengths;
+}
+
+TEST(RowPlan, FullRowsAreTheStreamCutIntoEqualParts) {
+  for (const std::int64_t sequence_length : {4, 5, 7, 12, 40, 512}) {
+    const std::vector<std::uint64_t> lengths = random_lengths(1, 200);
+    std::vector<Token> stream;
+    for (std::size_t d = 0; d < lengths.size(); ++d) {
+      if (d > 0) stream.emplace_back(d - 1, kSeparator);
+      for (std::uint64_t i = 0; i < lengths[d]; ++i) stream.emplace_back(d, i);
+    }
+    const RowPlan plan(offsets_of(lengths), Packing::kFull, sequence_length);
+    std::vector<Token> joined;
+    for (std::uint64_t row = 0; row < plan.rows(); ++row) {
+      const std::vector<Token> tokens = tokens_of(plan, row);
+      if (row + 1 < plan.rows()) {
+        EXPECT_EQ(tokens.size(), static_cast<std::size_t>(sequence_length - 2));
+      }
+      EXPECT_FALSE(tokens.empty());
+      joined.insert(joined.end(), tokens.begin(), tokens.end());
+    }
+    EXPECT_EQ(joined, stream);
+  }
+}
+
+TEST(RowPlan, DocumentRowsNeverCrossADocument) {
+  const std::vector<std::uint64_t> lengths = random_lengths(2, 100);
+  const RowPlan plan(offsets_of(lengths), Packing::kDocument, 10);
+  std::uint64_t row = 0;
+  for (std::size_t d = 0; d < lengths.size(); ++d) {
+    for (std::uint64_t first = 0; first < lengths[d]; first += 8, ++row) {
+      const auto pieces = plan.pieces(row);
+      ASSERT_EQ(pieces.size(), 1u);
+      EXPECT_EQ(pieces[0].document, d);
+      EXPECT_EQ(pieces[0].first, first);
+      EXPECT_EQ(pieces[0].count, std::min<std::uint64_t>(8, lengths[d] - first));
+      EXPECT_FALSE(pieces[0].separator);
+    }
+  }
+  EXPECT_EQ(plan.rows(), row);
+}
+
+TEST(RowPlan, SeparatorMovesToTheNextRowWhenTheDocumentFillsItsOwn) {
+  const RowPlan plan({0, 4, 6}, Packing::kFull, 6);
+  ASSERT_EQ(plan.rows(), 2u);
+  EXPECT_EQ(tokens_of(plan, 0), (std::vector<Token>{{0, 0}, {0, 1}, {0, 2}, {0, 3}}));
+  EXPECT_EQ(tokens_of(plan, 1), (std::vector<Token>{{0, kSeparator}, {1, 0}, {1, 1}}));
+}
+
+TEST(RowPlan, NoRowForASeparatorAtTheVeryEnd) {
+  EXPECT_EQ(RowPlan({0, 4}, Packing::kFull, 6).rows(), 1u);
+  EXPECT_EQ(RowPlan({0, 5}, Packing::kFull, 6).rows(), 2u);
+}
+
+TEST(RowPlan, EmptyCorpusHasNoRows) {
+  EXPECT_EQ(RowPlan({0}, Packing::kFull, 6).rows(), 0u);
+  EXPECT_EQ(RowPlan({0}, Packing::kDocument, 6).rows(), 0u);
+}
+
+TEST(RowPlan, RefusesShortRowsAndRowsThatDoNotExist) {
+  EXPECT_THROW(RowPlan({0, 5}, Packing::kFull, 3), std::invalid_argument);
+  EXPECT_THROW(RowPlan({0, 5}, Packing::kFull, 6).pieces(2), std::out_of_range);
+}
+
+}  // namespace
+}  // namespace tupelo
