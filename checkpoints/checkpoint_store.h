@@ -23,8 +23,8 @@ struct Checkpoint {
   std::string state_json;
 };
 
-// Layout, commit protocol and manifest are in checkpoints/FORMAT.md. All calls are for one process
-// at a time (rank 0 of a run); nothing here communicates.
+// Layout, commit protocol and manifest are in checkpoints/FORMAT.md. One process saves (rank 0 of a
+// run) while others may read; nothing here communicates. Not thread-safe.
 class CheckpointStore {
  public:
   struct Options {
@@ -37,9 +37,11 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path folder, Options options);
 
   // Commit protocol: temporary folder, every file written and fsynced, manifest with SHA-256 of
-  // each, fsync, rename, fsync of the parent, verification by reading back, then pruning. Returns
-  // the folder of the checkpoint. Throws std::system_error (for instance ENOSPC), after which no
-  // trace of the new checkpoint is left and every older one is untouched.
+  // each, fsync, rename, fsync of the parent, verification by reading back, then pruning. A
+  // checkpoint of the same step is replaced. Returns the folder of the checkpoint. Throws
+  // std::system_error (ENOSPC; EIO when the disk gives back other bytes; EWOULDBLOCK when another
+  // process has been saving for 2 s) or std::invalid_argument (file stem, tensor, state_json),
+  // after which no trace of the new checkpoint is left and every older one is untouched.
   std::filesystem::path save(const Checkpoint& checkpoint);
 
   // Steps with a folder that carries a checkpoint's name, newest first; nothing is verified.

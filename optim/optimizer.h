@@ -22,7 +22,8 @@ struct ParameterGroup {
   std::vector<NamedParameter> parameters;
   double learning_rate_multiplier = 1.0;
   double weight_decay = 0.0;
-  // The group is left untouched (no decay, no moments) in steps 1 .. frozen_until_step.
+  // The group is left untouched (no decay, no moments) in steps 1 .. frozen_until_step; its updates
+  // count from there.
   std::int64_t frozen_until_step = 0;
 };
 
@@ -41,7 +42,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // One update with base learning rate `learning_rate`; `step` counts from 1 over the whole run.
-  // Parameters without a defined gradient are skipped.
+  // Parameters without a defined gradient are skipped. Gradients may have any layout.
   virtual void step(double learning_rate, std::int64_t step) = 0;
 
   // Everything a resumed run needs, as tensors with stable names ("exp_avg.<parameter>", ...). The
@@ -54,14 +55,17 @@ class Optimizer {
   virtual const std::vector<ParameterGroup>& groups() const = 0;
 };
 
-// Throws std::invalid_argument that lists the known names, or the valid range of an option.
+// Parameters are contiguous tensors with names of their own. Throws std::invalid_argument that
+// lists the known names, or the valid range of an option.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                           std::vector<ParameterGroup> groups);
 std::vector<std::string> optimizer_names();
 
 // Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns `norm`, the Euclidean norm
 // over all of them before scaling, accumulated in float64 in list order so that it does not depend
-// on how gradients are bucketed. max_norm <= 0 only measures.
+// on how gradients are bucketed. max_norm <= 0 only measures, and so does a norm that is not
+// finite: the caller decides what to do with such a step. Parameters without a defined gradient
+// count nothing.
 double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm);
 
 }  // namespace tupelo
