@@ -1,6 +1,7 @@
 # Finds the LibTorch that a Python torch wheel carries and offers it as imported targets:
 #   LibTorch::cpu    libtorch_cpu and libc10 (all that a CPU build needs)
 #   LibTorch::cuda   libtorch_cuda and libc10_cuda on top (only with TUPELO_CUDA)
+#   LibTorch::nccl   the NCCL of the same wheels, else of the CUDA Toolkit (only with TUPELO_CUDA)
 # torch's own TorchConfig.cmake is not used: with a CUDA wheel it insists on an installed CUDA
 # Toolkit even when nothing CUDA is built.
 #
@@ -74,6 +75,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_link_libraries(LibTorch::cpu INTERFACE LibTorch::torch_cpu LibTorch::c10)
 
   if(TUPELO_CUDA)
+    find_package(CUDAToolkit REQUIRED)
     foreach(_name IN ITEMS c10_cuda torch_cuda)
       add_library(LibTorch::${_name} SHARED IMPORTED)
       set_target_properties(LibTorch::${_name} PROPERTIES
@@ -82,6 +84,20 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
     add_library(LibTorch::cuda INTERFACE IMPORTED)
     # libtorch_cuda registers its kernels when it is loaded; nothing names a symbol of it.
     target_link_libraries(LibTorch::cuda INTERFACE
-      LibTorch::cpu "-Wl,--no-as-needed" LibTorch::torch_cuda LibTorch::c10_cuda "-Wl,--as-needed")
+      LibTorch::cpu "-Wl,--no-as-needed" LibTorch::torch_cuda LibTorch::c10_cuda "-Wl,--as-needed"
+      CUDA::cudart)
+
+    # The NCCL that libtorch_cuda itself loads, so that a process holds one NCCL and not two.
+    find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h
+      HINTS "${LibTorch_PYTHON_SITE}/nvidia/nccl/include" ${CUDAToolkit_INCLUDE_DIRS})
+    find_library(LibTorch_NCCL_LIBRARY NAMES libnccl.so.2 nccl
+      HINTS "${LibTorch_PYTHON_SITE}/nvidia/nccl/lib" ${CUDAToolkit_LIBRARY_DIR})
+    if(NOT LibTorch_NCCL_INCLUDE_DIR OR NOT LibTorch_NCCL_LIBRARY)
+      message(FATAL_ERROR "TUPELO_CUDA needs NCCL: install the nvidia-nccl wheel of this torch beside it, "
+                          "or nccl.h and libnccl.so.2 into the CUDA Toolkit")
+    endif()
+    add_library(LibTorch::nccl SHARED IMPORTED)
+    set_target_properties(LibTorch::nccl PROPERTIES IMPORTED_LOCATION "${LibTorch_NCCL_LIBRARY}")
+    target_include_directories(LibTorch::nccl SYSTEM INTERFACE "${LibTorch_NCCL_INCLUDE_DIR}")
   endif()
 endif()
