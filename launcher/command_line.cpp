@@ -58,15 +58,17 @@ const VerbOption* find_option(const Verb& verb, const std::string& name) {
 
 po::parsed_options parse(const Verb& verb, const po::options_description& description,
                          const std::vector<std::string>& arguments) {
-  po::positional_options_description positional;
-  if (verb.positional) positional.add(verb.positional->c_str(), -1);
   namespace style = po::command_line_style;
-  return po::command_line_parser(arguments)
-      .options(description)
-      .positional(positional)
+  po::positional_options_description positional;
+  po::command_line_parser parser(arguments);
+  parser.options(description)
       .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
-      .allow_unregistered()
-      .run();
+      .allow_unregistered();
+  if (verb.positional) {
+    positional.add(verb.positional->c_str(), -1);
+    parser.positional(positional);
+  }
+  return parser.run();
 }
 
 std::string padded(const std::string& left, const std::string& help) {

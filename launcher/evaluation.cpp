@@ -33,8 +33,8 @@ std::vector<std::uint64_t> share_of_rows(std::uint64_t available, std::uint64_t 
   std::vector<std::uint64_t> rows;
   for (std::uint64_t i = static_cast<std::uint64_t>(rank); i < count;
        i += static_cast<std::uint64_t>(world_size)) {
-    rows.push_back(
-        static_cast<std::uint64_t>(static_cast<unsigned __int128>(i) * available / count));
+    // i * available / count without a product that could overflow.
+    rows.push_back(i * (available / count) + i * (available % count) / count);
   }
   return rows;
 }

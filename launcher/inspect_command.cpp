@@ -129,7 +129,7 @@ void print_checkpoint(const ordered_json& object) {
 
 void inspect_run(const std::string& run, const CommandLine& line) {
   const RunFolder folder(run);
-  const CheckpointReader reader(folder.checkpoints());
+  const CheckpointStore reader(folder.checkpoints(), {});
   ordered_json rejected = ordered_json::array();
   const auto newest = reader.load_newest([&](std::int64_t step, const std::string& reason) {
     rejected.push_back({{"step", step}, {"reason", reason}});

@@ -15,7 +15,7 @@ Checkpoint load_checkpoint(const std::string& run, std::int64_t step) {
     throw CorruptCheckpoint(
         run + " holds no checkpoints folder; --run takes the folder of a training run");
   }
-  const CheckpointReader reader(folder.checkpoints());
+  const CheckpointStore reader(folder.checkpoints(), {});
   if (step > 0) return reader.load(step);
   auto newest = reader.load_newest({});
   if (!newest) throw CorruptCheckpoint("no checkpoint in " + folder.checkpoints().string());
@@ -29,7 +29,8 @@ SavedModel load_saved_model(const std::string& run, std::int64_t step) {
   SavedModel saved;
   saved.state = run_state_from_json(checkpoint.state_json);
   saved.config = config_of(saved.state);
-  saved.folder = CheckpointReader(RunFolder(run).checkpoints()).folder_of(checkpoint.step).string();
+  saved.folder =
+      CheckpointStore(RunFolder(run).checkpoints(), {}).folder_of(checkpoint.step).string();
   ModelOptions options = saved.config.model;
   options.vocab_size = saved.state.vocab_size;
   options.pad_id = saved.state.pad_id;
