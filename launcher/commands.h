@@ -11,7 +11,8 @@ namespace tupelo {
 
 struct Command {
   Verb verb;
-  ExitCode (*run)(const CommandLine&);
+  // `words` are what follows the verb on the command line.
+  ExitCode (*run)(const Verb& verb, const std::vector<std::string>& words);
 };
 
 Command prepare_command();

@@ -94,9 +94,8 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-ExitCode run_eval(const CommandLine& line) {
-  Session session;
-  return in_session(session, [&] { return eval_in(session, line); });
+ExitCode run_eval(const Verb& verb, const std::vector<std::string>& words) {
+  return in_session(verb, words, eval_in);
 }
 
 }  // namespace

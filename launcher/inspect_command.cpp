@@ -153,7 +153,8 @@ void inspect_run(const std::string& run, const CommandLine& line) {
   print_checkpoint(object);
 }
 
-ExitCode run_inspect(const CommandLine& line) {
+ExitCode run_inspect(const Verb& verb, const std::vector<std::string>& words) {
+  const CommandLine line(verb, words);
   const std::string path = line.required("path");
   if (line.values("path").size() > 1) {
     throw std::invalid_argument("tupelo inspect: one folder at a time");

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "launcher/command_line.h"
 #include "launcher/commands.h"
 #include "launcher/exit_codes.h"
 #include "launcher/nearest_name.h"
@@ -54,7 +53,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
         return ExitCode::kDone;
       }
     }
-    return command.run(tupelo::CommandLine(command.verb, rest));
+    return command.run(command.verb, rest);
   }
   throw std::invalid_argument("tupelo: " + tupelo::unknown_name("verb", arguments[0], names));
 }

@@ -11,7 +11,8 @@ namespace {
 
 using Takes = VerbOption::Takes;
 
-ExitCode run_plot(const CommandLine& line) {
+ExitCode run_plot(const Verb& verb, const std::vector<std::string>& words) {
+  const CommandLine line(verb, words);
   const RunFolder folder(line.required("run"));
   const std::string output = line.value("output", (folder.root() / "curve.svg").string());
   Curves curves = curves_from_metrics(read_file(folder.metrics()));

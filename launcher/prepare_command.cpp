@@ -138,7 +138,8 @@ void print(const PrepareReport& report, const std::string& output, Console& cons
                " tokens/s while tokenizing");
 }
 
-ExitCode run_prepare(const CommandLine& line) {
+ExitCode run_prepare(const Verb& verb, const std::vector<std::string>& words) {
+  const CommandLine line(verb, words);
   const PrepareOptions options = options_from(line);
   Console console(/*silent=*/false);
   ProgressPrinter progress(console);

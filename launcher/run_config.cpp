@@ -113,6 +113,13 @@ std::string ConfigBuilder::to_ini(bool with_origins) const {
   return text;
 }
 
+LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
+  ScheduleOptions options = config.optim.schedule;
+  options.total_steps = config.train.steps;
+  options.warmup_steps = parse_warmup(config.optim.warmup, config.train.steps);
+  return make_schedule(options);
+}
+
 void validate(const RunConfig& config) {
   const auto require = [](bool holds, const std::string& sentence) {
     if (!holds) throw std::invalid_argument(sentence);
@@ -127,7 +134,11 @@ void validate(const RunConfig& config) {
               std::to_string(config.model.hidden_size));
   require(config.data.mask_token_share + config.data.random_token_share <= 1.0,
           "data.mask-token-share and data.random-token-share add up to more than 1");
-  parse_warmup(config.optim.warmup, config.train.steps);
+  try {
+    learning_rate_schedule(config);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(std::string("[optim] warmup, schedule: ") + error.what());
+  }
 }
 
 }  // namespace tupelo

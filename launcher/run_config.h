@@ -80,6 +80,9 @@ class ConfigBuilder {
   std::map<std::string, std::string> origins_;
 };
 
+// The schedule over train.steps steps. Throws std::invalid_argument.
+LearningRateSchedule learning_rate_schedule(const RunConfig& config);
+
 // Checks values against each other. Throws std::invalid_argument that names the keys.
 void validate(const RunConfig& config);
 

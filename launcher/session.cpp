@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -63,19 +64,23 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
   }
 }
 
-ExitCode in_session(Session& session, const std::function<ExitCode()>& command) {
+ExitCode in_session(const Verb& verb, const std::vector<std::string>& words,
+                    const std::function<ExitCode(Session&, const CommandLine&)>& command) {
+  Session session;
   try {
-    return command();
+    std::optional<CommandLine> line;
+    together(session.control(), [&] { line.emplace(verb, words); });
+    return command(session, *line);
   } catch (const AgreedError& error) {
     if (session.is_first()) std::cerr << "error: " << error.what() << std::endl;
     return error.code();
   } catch (const std::exception& error) {
     MpiRuntime& runtime = session.runtime();
     const ExitCode code = exit_code_of(error);
-    const std::string who =
-        runtime.world_size() > 1 ? "rank " + std::to_string(runtime.rank()) + ": " : "";
-    std::cerr << "error: " << who << sentence_of(error) << std::endl;
-    if (runtime.world_size() > 1) runtime.abort(static_cast<int>(code));
+    const bool alone = runtime.world_size() == 1;
+    std::cerr << "error: " << (alone ? "" : "rank " + std::to_string(runtime.rank()) + ": ")
+              << sentence_of(error) << std::endl;
+    if (!alone) runtime.abort(static_cast<int>(code));
     return code;
   }
 }

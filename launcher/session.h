@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "distributed/communicator.h"
 #include "distributed/mpi_runtime.h"
+#include "launcher/command_line.h"
 #include "launcher/exit_codes.h"
 
 namespace tupelo {
@@ -39,10 +41,11 @@ class Session {
   int threads_ = 1;
 };
 
-// Runs `command` and turns what it throws into one sentence on standard error and an exit code. An
-// error that all ranks agreed on is printed once and lets every rank leave by the front door; one
-// that only this rank knows of ends the whole job, since the others may wait for it in a
-// collective.
-ExitCode in_session(Session& session, const std::function<ExitCode()>& command);
+// Opens a session, reads the command line and runs `command` in it; turns what is thrown into one
+// sentence on standard error and an exit code. An error that all ranks agreed on is printed once
+// and lets every rank leave by the front door; one that only this rank knows of ends the whole job,
+// since the others may wait for it in a collective.
+ExitCode in_session(const Verb& verb, const std::vector<std::string>& words,
+                    const std::function<ExitCode(Session&, const CommandLine&)>& command);
 
 }  // namespace tupelo

@@ -107,11 +107,17 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   ConfigBuilder builder;
   Communicator& control = session.control();
   Console console(/*silent=*/!session.is_first());
+  const bool only_print = line.has("print-config");
   together(control, [&] {
     builder = resolve(line);
+    if (only_print) return;
     line.required("corpus");
     line.required("run");
   });
+  if (only_print) {
+    console.line(builder.to_ini(/*with_origins=*/true));
+    return ExitCode::kDone;
+  }
   const TrainOptions& train = builder.config().train;
   session.configure(train.device, static_cast<int>(train.threads),
                     static_cast<int>(train.timeout_seconds));
@@ -135,13 +141,8 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   return trainer->train();
 }
 
-ExitCode run_train(const CommandLine& line) {
-  if (line.has("print-config")) {
-    std::cout << resolve(line).to_ini(/*with_origins=*/true);
-    return ExitCode::kDone;
-  }
-  Session session;
-  return in_session(session, [&] { return train_in(session, line); });
+ExitCode run_train(const Verb& verb, const std::vector<std::string>& words) {
+  return in_session(verb, words, train_in);
 }
 
 }  // namespace

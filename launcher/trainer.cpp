@@ -76,13 +76,6 @@ std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
       group_options);
 }
 
-LearningRateSchedule schedule_of(const RunConfig& config) {
-  ScheduleOptions options = config.optim.schedule;
-  options.total_steps = config.train.steps;
-  options.warmup_steps = parse_warmup(config.optim.warmup, config.train.steps);
-  return make_schedule(options);
-}
-
 // A value that differs between two tensors that differ in any bit (except with probability 2^-64).
 std::uint64_t bit_hash(const torch::Tensor& tensor) {
   const torch::Tensor host = tensor.detach().cpu().contiguous();
@@ -116,7 +109,7 @@ Trainer::Trainer(TrainerContext context) : context_(std::move(context)) {
   reducer_ = std::make_unique<GradientReducer>(
       tensors_of(*model_), context_.communicator,
       GradientReducerOptions{static_cast<std::size_t>(config.train.bucket_bytes)});
-  schedule_ = schedule_of(config);
+  schedule_ = learning_rate_schedule(config);
   if (context_.communicator.rank() == 0) {
     store_ = std::make_unique<CheckpointStore>(
         context_.folder.checkpoints(),

@@ -22,7 +22,7 @@ TINY = {
     "model.attention-dropout": "0", "model.position": "0:none,1:tupe-r,2:tupe-a",
     "data.sequence-length": "40", "train.global-batch": "16", "train.micro-batch": "4",
     "train.log-every": "1", "train.save-every": "0", "train.threads": "1",
-    "train.timeout-seconds": "120", "optim.learning-rate": "1e-3", "optim.warmup": "5",
+    "train.timeout-seconds": "120", "optim.learning-rate": "1e-3", "optim.warmup": "10%",
 }
 
 

@@ -54,7 +54,7 @@ class UserErrors(tupelo_runs.RunTest):
         lines[-1], lines[-2] = lines[-2], lines[-1]
         vocabulary.write_text("\n".join(lines) + "\n", encoding="utf-8")
         result = self.train("r-foreign", ranks=2, corpus=copy, expect=CORRUPT, **FEW)
-        self.assert_error(result, CORRUPT, "vocab")
+        self.assert_error(result, CORRUPT, "tokenizer", "fingerprint")
 
     def test_another_corpus_for_a_checkpoint(self):
         self.train("vocabulary", **FEW)
@@ -78,16 +78,17 @@ class UserErrors(tupelo_runs.RunTest):
 
     def test_file_size_limit_reached(self):
         """As a quota does: every write beyond a size fails."""
-        def limit():
+        def limit(size):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
-        result = tupelo_runs.run(self.train_line("limited", **FEW), preexec_fn=limit)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        result = tupelo_runs.run(self.train_line("limited", **FEW),
+                                 preexec_fn=lambda: limit(60_000))
         self.assert_error(result, STORAGE, "File too large")
         self.assertEqual(list((self.folder / "limited" / "checkpoints").iterdir()), [])
         output = self.folder / "limited-corpus"
         result = tupelo_runs.run(tupelo_runs.command("prepare", {
             "input": self.text, "output": output, "train-vocab": 160}),
-            preexec_fn=limit)
+            preexec_fn=lambda: limit(20_000))
         self.assert_error(result, STORAGE, "File too large")
         self.assertEqual([e.name for e in self.folder.iterdir() if "limited-corpus" in e.name], [])
 
