@@ -175,21 +175,6 @@ void check_article(const std::string& fold, torch::ScalarType precision) {
 TEST_P(RefvecPositions, ArticleWithPositionsAdded) { check_article("add", GetParam()); }
 TEST_P(RefvecPositions, ArticleByConcatenation) { check_article("concat", GetParam()); }
 
-TEST_P(RefvecPositions, T5Buckets) {
-  const Refvec vectors = Refvec::load("t5_bias", GetParam());
-  const T5Buckets own(vectors.integer("buckets"), vectors.integer("max_distance"));
-  const T5Buckets usual(32, 128);
-  const Tensor line = vectors.tensor("in.line");
-  Tensor own_line = torch::empty_like(line), usual_line = torch::empty_like(line);
-  for (std::int64_t i = 0; i < line.numel(); ++i) {
-    const std::int64_t distance = line[i].item<std::int64_t>();
-    own_line[i] = own.of(distance);
-    usual_line[i] = usual.of(distance);
-  }
-  EXPECT_TRUE(vectors.compare("out.line_bucket", own_line));
-  EXPECT_TRUE(vectors.compare("out.line_bucket_default", usual_line));
-}
-
 TEST_P(RefvecPositions, TupeBucketsWithThoseOfCls) {
   const Refvec vectors = Refvec::load("tupe_r", GetParam());
   const std::int64_t tokens = vectors.integer("seq"), bins = vectors.integer("rel_bins");

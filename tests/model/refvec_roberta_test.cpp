@@ -43,17 +43,17 @@ TEST_P(RefvecRoberta, LayerMatchesForwardAndBackward) {
   options.heads = vectors.integer("heads");
   options.intermediate_size = vectors.integer("inter");
   options.layer_norm_epsilon = vectors.number("eps");
-  EncoderLayer layer(options);
-  copy_parameters(vectors, layer);
+  const auto layer = std::make_shared<EncoderLayer>(options);
+  copy_parameters(vectors, *layer);
 
   const Tensor input = vectors.tensor("in.x").clone().requires_grad_();
   const Tensor mask = vectors.tensor("in.mask").to(torch::kBool);
   const Tensor visible = mask.unsqueeze(-1);
   const AttentionTerms terms = plain_attention_terms(options.hidden_size / options.heads);
-  const Tensor output = layer.forward(input, terms, mask) * visible;
+  const Tensor output = layer->forward(input, terms, mask) * visible;
   EXPECT_TRUE(vectors.compare("out.y", output));
   const auto attention =
-      std::dynamic_pointer_cast<SelfAttention>(layer.named_modules()["attention"]);
+      std::dynamic_pointer_cast<SelfAttention>(layer->named_modules()["attention"]);
   ASSERT_NE(attention, nullptr);
   EXPECT_TRUE(vectors.compare("out.attn_ln", attention->forward(input, terms, mask) * visible));
 
@@ -61,7 +61,7 @@ TEST_P(RefvecRoberta, LayerMatchesForwardAndBackward) {
   EXPECT_TRUE(vectors.compare("out.loss", loss.view({1})));
   loss.backward();
   EXPECT_TRUE(vectors.compare("grad.x", input.grad()));
-  expect_gradients(vectors, layer);
+  expect_gradients(vectors, *layer);
 }
 
 ModelOptions masked_lm_options(const Refvec& vectors) {
@@ -80,25 +80,25 @@ ModelOptions masked_lm_options(const Refvec& vectors) {
 
 TEST_P(RefvecRoberta, HiddenStatesAndLogitsMatch) {
   const Refvec vectors = Refvec::load("roberta_mlm", GetParam());
-  RobertaForMaskedLm model(masked_lm_options(vectors));
-  copy_parameters(vectors, model);
+  const auto model = std::make_shared<RobertaForMaskedLm>(masked_lm_options(vectors));
+  copy_parameters(vectors, *model);
   const Tensor ids = vectors.tensor("in.input_ids");
   const Tensor mask = vectors.tensor("in.attention_mask").to(torch::kBool);
   const Tensor visible = mask.unsqueeze(-1);
-  const auto modules = model.named_modules();
+  const auto modules = model->named_modules();
 
   Tensor hidden =
       std::dynamic_pointer_cast<Embeddings>(modules["roberta.embeddings"])->forward(ids);
   EXPECT_TRUE(vectors.compare("out.hidden.0", hidden * visible));
-  const auto& options = model.options();
+  const auto& options = model->options();
   const AttentionTerms terms = plain_attention_terms(options.hidden_size / options.heads);
   for (std::int64_t n = 0; n < options.layers; ++n) {
     const std::string name = "roberta.encoder.layer." + std::to_string(n);
     hidden = std::dynamic_pointer_cast<EncoderLayer>(modules[name])->forward(hidden, terms, mask);
     EXPECT_TRUE(vectors.compare("out.hidden." + std::to_string(n + 1), hidden * visible));
   }
-  EXPECT_TRUE(model.hidden_states(ids, mask).equal(hidden));
-  EXPECT_TRUE(vectors.compare("out.logits", model.logits(hidden) * visible));
+  EXPECT_TRUE(model->hidden_states(ids, mask).equal(hidden));
+  EXPECT_TRUE(vectors.compare("out.logits", model->logits(hidden) * visible));
 }
 
 TEST_P(RefvecRoberta, MaskedLossAndAllGradientsMatch) {

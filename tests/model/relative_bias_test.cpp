@@ -97,7 +97,9 @@ TEST(ClsReset, ReplacesRowAndColumnAndRoutesGradients) {
       }
     }
     EXPECT_TRUE(near(to.grad(), gradient.select(2, 0).narrow(1, 1, 3).sum(1), 1e-14));
-    if (with_from) EXPECT_TRUE(near(from.grad(), gradient.select(1, 0).sum(1), 1e-14));
+    if (with_from) {
+      EXPECT_TRUE(near(from.grad(), gradient.select(1, 0).sum(1), 1e-14));
+    }
   }
 }
 
