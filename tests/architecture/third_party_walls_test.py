@@ -19,7 +19,9 @@ PRINTS = re.compile(
     r"\bstd::(cout|cerr|clog|print|println)\b"
     r"|(?<![\w.>])(v?f?printf|puts|fputs|putchar|perror)\s*\("
     r"|\b(stdout|stderr)\b")
-EXITS = re.compile(r"(?<![\w.>])(?:std::|::)?(_?exit|_Exit|quick_exit|abort|terminate)\s*\(")
+EXITS = re.compile(
+    r"(?<![\w.>:])(?:std::|::)?(_?exit|_Exit|quick_exit)\s*\("
+    r"|(?<![\w:])(?:std)?::(abort|terminate)\s*\(")  # unqualified: a member of ours
 SPEAKERS = re.compile(r"(launcher|tests|bench)/.*")
 # MpiRuntime::abort ends every rank of a job; the launcher decides when.
 MAY_EXIT = "distributed/mpi_runtime.cpp"
@@ -48,8 +50,7 @@ def speech_violations(root):
         for number, line in enumerate(source_tree.code(root, path).splitlines(), 1):
             if PRINTS.search(line):
                 yield f"{path}:{number}: prints"
-            declared = "[[noreturn]]" in line
-            if EXITS.search(line) and not declared and path.as_posix() != MAY_EXIT:
+            if EXITS.search(line) and path.as_posix() != MAY_EXIT:
                 yield f"{path}:{number}: exits"
 
 
@@ -80,7 +81,7 @@ class ThirdPartyWalls(source_tree.PlantedTree):
 
     def test_catches_printing_and_exiting(self):
         for statement in ("std::cout << 1;", 'printf("x");', 'std::fprintf(stderr, "x");', "std::exit(1);",
-                          "exit(1);", "::_exit(1);", "std::abort();", "std::quick_exit(2);", 'puts("");'):
+                          "exit(1);", "::_exit(1);", "std::abort();", "::abort();", "std::_Exit(1);", "std::quick_exit(2);", 'puts("");'):
             with self.subTest(statement):
                 root = self.plant({"optim/a.cpp": f"void f() {{\n  {statement}\n}}\n"})
                 found = list(speech_violations(root))
@@ -88,7 +89,8 @@ class ThirdPartyWalls(source_tree.PlantedTree):
 
     def test_leaves_words_in_comments_and_strings_alone(self):
         root = self.plant({"optim/a.cpp": '// exit(1)\n/* std::cout\n */\nauto s = "exit(1) printf(";\n'
-                                          'std::snprintf(b, 1, "");\nruntime.abort(3);\n'})
+                                          'std::snprintf(b, 1, "");\nruntime.abort(3);\n'
+                                          "void Handle::abort() { abort(1); }\n"})
         self.assertEqual(list(speech_violations(root)), [])
 
     def test_lets_the_owners_in(self):
