@@ -60,7 +60,9 @@ void check_output(const fs::path& output, bool force) {
 }
 
 std::string unfinished_prefix(const fs::path& output) {
-  return "." + output.filename().string() + ".unfinished-";
+  std::string prefix = ".";
+  prefix += output.filename().string();
+  return prefix + ".unfinished-";
 }
 
 // A descriptor that holds the lock, or -1 with errno.

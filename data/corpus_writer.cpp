@@ -1,7 +1,6 @@
 #include "data/corpus_writer.h"
 
 #include <cmath>
-#include <cstdio>
 #include <system_error>
 
 namespace tupelo {

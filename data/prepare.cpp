@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <stdexcept>
-#include <string_view>
+#include <span>
 #include <utility>
 
 #include "data/content_digest.h"
 #include "data/corpus_files.h"
 #include "data/corpus_writer.h"
-#include "data/document_reader.h"
+#include "data/document_batch.h"
 #include "data/document_text.h"
 #include "data/ordered_pipeline.h"
+#include "data/prepare_options.h"
 #include "data/stored_tokenizer.h"
 #include "data/tokenizer/wordpiece_trainer.h"
 
@@ -25,96 +25,6 @@ using Progress = std::function<void(const PrepareProgress&)>;
 
 constexpr std::size_t kBatchBytes = std::size_t{512} << 10;
 constexpr std::size_t kVocabularyBatchBytes = std::size_t{4} << 20;
-constexpr std::uint64_t kMostShardTokens = std::uint64_t{256} << 20;
-constexpr int kMostThreads = 1024;
-
-// ---- options ----
-
-void require(bool holds, const std::string& what) {
-  if (!holds) throw std::invalid_argument(what);
-}
-
-void check_language(const std::string& language) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  require(!language.empty() && language.size() <= 32 &&
-              std::all_of(language.begin(), language.end(), allowed),
-          "language '" + language + "' is not a short tag such as zh or en-GB");
-}
-
-void check_options(const PrepareOptions& options) {
-  require(!options.inputs.empty(), "no input was given: name files or folders of text");
-  require(!options.output.empty(), "no output was given: name the folder of the new corpus");
-  require(options.vocab_file.has_value() != options.train_vocab_size.has_value(),
-          "exactly one of a vocabulary file and a vocabulary size to train must be given");
-  require(!options.text_key.empty(), "the JSON key of the text is empty");
-  require(options.held_out >= 0 && options.held_out < 1, "the held-out fraction " +
-                                                             std::to_string(options.held_out) +
-                                                             " is not at least 0 and less than 1");
-  require(options.shard_tokens >= 1 && options.shard_tokens <= kMostShardTokens,
-          "shard tokens " + std::to_string(options.shard_tokens) + " is not between 1 and " +
-              std::to_string(kMostShardTokens));
-  require(options.threads >= 1 && options.threads <= kMostThreads,
-          "threads " + std::to_string(options.threads) + " is not between 1 and " +
-              std::to_string(kMostThreads));
-  check_language(options.language);
-}
-
-// An output inside an input would be read as text by the next run.
-void check_places(const PrepareOptions& options) {
-  const fs::path output = fs::weakly_canonical(fs::absolute(options.output));
-  for (const fs::path& input : options.inputs) {
-    std::error_code ignored;
-    if (!fs::is_directory(input, ignored)) continue;
-    const fs::path folder = fs::canonical(input);
-    const auto differ = std::mismatch(folder.begin(), folder.end(), output.begin(), output.end());
-    require(differ.first != folder.end(), "output " + options.output.string() +
-                                              " lies inside the input folder " + input.string());
-  }
-}
-
-// ---- text ----
-
-// Some documents as they come from the files.
-struct RawBatch {
-  std::vector<RawDocument> documents;
-};
-
-// Fills a batch with about `bytes` of text; false when there is none left.
-bool read_batch(DocumentReader& reader, std::size_t bytes, RawBatch& batch) {
-  std::size_t sum = 0;
-  RawDocument document;
-  while (sum < bytes && reader.next(document)) {
-    sum += document.text.size() + sizeof(RawDocument);
-    batch.documents.push_back(std::move(document));
-    document = {};
-  }
-  return !batch.documents.empty();
-}
-
-// The text inside raw documents.
-class TextExtractor {
- public:
-  TextExtractor(const std::vector<TextSource>& sources, const std::string& key)
-      : sources_(sources), key_(key) {}
-
-  // Adds to `invalid_bytes`.
-  std::string text_of(RawDocument&& document, std::uint64_t& invalid_bytes) const {
-    invalid_bytes += replace_invalid_utf8(document.text);
-    const TextSource& source = sources_[document.source];
-    if (source.format != TextFormat::kJsonLines) return std::move(document.text);
-    return text_of_json_line(document.text, key_,
-                             source.file.string() + ":" + std::to_string(document.line));
-  }
-
- private:
-  const std::vector<TextSource>& sources_;
-  const std::string& key_;
-};
-
-// ---- the job ----
 
 struct TokenizedBatch {
   struct Document {
@@ -125,7 +35,6 @@ struct TokenizedBatch {
   std::vector<std::uint32_t> ids;   // of all, one after another
   std::vector<std::uint8_t> word_start;
   std::uint64_t empty_documents = 0, invalid_bytes = 0, unknown_tokens = 0;
-  std::uint64_t bytes_read = 0;  // of the input, up to the end of this batch
 };
 
 class Preparation {
@@ -151,7 +60,7 @@ class Preparation {
   void make_tokenizer();
   std::string trained_vocabulary() const;
   void tokenize();
-  TokenizedBatch tokenize_batch(RawBatch&& batch) const;
+  TokenizedBatch tokenize_batch(DocumentBatch&& batch) const;
   CorpusInfo info() const;
   void write_index(CorpusIndex index) const;
   void check_splits(const CorpusIndex& index) const;
@@ -195,10 +104,12 @@ std::string Preparation::trained_vocabulary() const {
                             .wordpiece = {.lowercase = options_.lowercase},
                             .threads = options_.threads});
   DocumentReader reader(sources_);
-  ordered_pipeline<RawBatch>(
+  ordered_pipeline<DocumentBatch>(
       options_.threads,
-      [&](RawBatch& batch) { return read_batch(reader, kVocabularyBatchBytes, batch); },
-      [&](RawBatch&& batch) {
+      [&](DocumentBatch& batch) {
+        return read_document_batch(reader, kVocabularyBatchBytes, batch);
+      },
+      [&](DocumentBatch&& batch) {
         ContentDigest digest;
         std::uint64_t ignored = 0;
         std::vector<std::string> texts;
@@ -228,7 +139,7 @@ CorpusInfo Preparation::info() const {
           .digest = {}};
 }
 
-TokenizedBatch Preparation::tokenize_batch(RawBatch&& batch) const {
+TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
   TokenizedBatch result;
   ContentDigest digest;
   for (RawDocument& document : batch.documents) {
@@ -267,9 +178,10 @@ void Preparation::tokenize() {
     report_.unknown_tokens += batch.unknown_tokens;
     tell("tokenize", reader.bytes_read(), total_bytes_);
   };
-  ordered_pipeline<RawBatch>(
-      options_.threads, [&](RawBatch& batch) { return read_batch(reader, kBatchBytes, batch); },
-      [&](RawBatch&& batch) { return tokenize_batch(std::move(batch)); }, consume);
+  ordered_pipeline<DocumentBatch>(
+      options_.threads,
+      [&](DocumentBatch& batch) { return read_document_batch(reader, kBatchBytes, batch); },
+      [&](DocumentBatch&& batch) { return tokenize_batch(std::move(batch)); }, consume);
   report_.input_bytes = reader.bytes_read();
   const CorpusIndex index = writer.finish();
   check_splits(index);
@@ -332,8 +244,7 @@ void Preparation::verify() const {
 
 PrepareReport prepare_corpus(const PrepareOptions& options, const Progress& progress) {
   const Clock::time_point start = Clock::now();
-  check_options(options);
-  check_places(options);
+  check_prepare_options(options);
   PrepareReport report = Preparation(options, progress).run();
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return report;
