@@ -241,10 +241,14 @@ std::vector<ConfigEntry> optim_entries() {
       number(
           "optim.clip-norm", [](auto& c) -> auto& { return c.optim.clip_norm; }, 0, kHuge,
           "largest global gradient norm; 0 = do not clip"),
-      number(
-          "optim.position-lr-multiplier",
-          [](auto& c) -> auto& { return c.optim.position_lr_multiplier; }, 0, 1e6,
-          "learning rate of position parameters, relative to the others"),
+      ConfigEntry{"optim.position-lr-multiplier", "",
+                  "learning rate of position parameters, relative to the others; auto: 0.2 for "
+                  "tupe-full, 1 for the rest",
+                  [](RunConfig& config, const std::string& value) {
+                    if (value != "auto") parse_number(value, 0, 1e6);
+                    config.optim.position_lr_multiplier = value;
+                  },
+                  [](const RunConfig& config) { return config.optim.position_lr_multiplier; }},
       number(
           "optim.position-weight-decay",
           [](auto& c) -> auto& { return c.optim.position_weight_decay; }, 0, 100,

@@ -33,8 +33,8 @@ struct UpdateOptions {
   ScheduleOptions schedule;
   std::string warmup = "6%";  // of train.steps, or a number of steps
   double weight_decay = 0.01;
-  double clip_norm = 1.0;  // 0 = do not clip
-  double position_lr_multiplier = 1.0;
+  double clip_norm = 1.0;                       // 0 = do not clip
+  std::string position_lr_multiplier = "auto";  // or a number for all position parameters
   double position_weight_decay = 0.01;
   std::int64_t position_frozen_steps = 0;
 };

@@ -18,8 +18,8 @@
 #include "launcher/console.h"
 #include "launcher/device_batch.h"
 #include "launcher/model_loading.h"
+#include "launcher/model_parameters.h"
 #include "launcher/stop_signal.h"
-#include "optim/parameter_groups.h"
 
 namespace tupelo {
 namespace {
@@ -56,24 +56,6 @@ std::vector<torch::Tensor> tensors_of(const RobertaForMaskedLm& model) {
   std::vector<torch::Tensor> tensors;
   for (const auto& parameter : model.named_parameters()) tensors.push_back(parameter.value());
   return tensors;
-}
-
-std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
-                                             const UpdateOptions& options) {
-  std::vector<NamedParameter> parameters;
-  for (const auto& parameter : model.named_parameters()) {
-    parameters.push_back({parameter.key(), parameter.value()});
-  }
-  const RobertaForMaskedLm::ParameterRoles roles = model.parameter_roles();
-  ParameterGroupOptions group_options;
-  group_options.weight_decay = options.weight_decay;
-  group_options.position_weight_decay = options.position_weight_decay;
-  group_options.position_learning_rate_multiplier = options.position_lr_multiplier;
-  group_options.position_frozen_steps = options.position_frozen_steps;
-  return make_parameter_groups(
-      parameters,
-      {roles.decayed, roles.undecayed, roles.position_decayed, roles.position_undecayed},
-      group_options);
 }
 
 // A value that differs between two tensors that differ in any bit (except with probability 2^-64).

@@ -1,6 +1,7 @@
 #include "model/roberta.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "model/embeddings.h"
@@ -80,6 +81,22 @@ EncoderOptions encoder_options(const ModelOptions& options) {
     encoder.recomputed_layers = parse_layer_set(options.recompute, options.layers, "recompute");
   }
   return encoder;
+}
+
+struct PlaceInGroups {
+  std::size_t group;
+  std::string name;  // relative to the group's encoding
+};
+
+// Where the parameter of this full name belongs, when it is a position encoding's.
+std::optional<PlaceInGroups> place_in_groups(const std::string& parameter) {
+  const std::string prefix = "roberta.position.";
+  if (parameter.rfind(prefix, 0) != 0) {
+    return std::nullopt;
+  }
+  const std::size_t dot = parameter.find('.', prefix.size());
+  return PlaceInGroups{std::stoul(parameter.substr(prefix.size(), dot - prefix.size())),
+                       parameter.substr(dot + 1)};
 }
 
 }  // namespace
@@ -177,15 +194,12 @@ std::string RobertaForMaskedLm::position_plan() const { return state_->plan.to_s
 
 RobertaForMaskedLm::ParameterRoles RobertaForMaskedLm::parameter_roles() const {
   ParameterRoles roles;
-  const std::string groups = "roberta.position.";
   for (const auto& parameter : named_parameters()) {
     const std::string& name = parameter.key();
-    if (name.rfind(groups, 0) == 0) {
-      const std::size_t dot = name.find('.', groups.size());
-      const auto group = std::stoul(name.substr(groups.size(), dot - groups.size()));
-      const auto undecayed = state_->encodings[group]->undecayed_parameters();
+    if (const auto place = place_in_groups(name)) {
+      const auto undecayed = state_->encodings[place->group]->undecayed_parameters();
       const bool decays =
-          std::find(undecayed.begin(), undecayed.end(), name.substr(dot + 1)) == undecayed.end();
+          std::find(undecayed.begin(), undecayed.end(), place->name) == undecayed.end();
       (decays ? roles.position_decayed : roles.position_undecayed).push_back(name);
     } else if (name == "roberta.embeddings.position_embeddings.weight") {
       roles.position_decayed.push_back(name);
@@ -194,6 +208,11 @@ RobertaForMaskedLm::ParameterRoles RobertaForMaskedLm::parameter_roles() const {
     }
   }
   return roles;
+}
+
+double RobertaForMaskedLm::learning_rate_multiplier(const std::string& parameter) const {
+  const auto place = place_in_groups(parameter);
+  return place ? state_->encodings[place->group]->learning_rate_multiplier() : 1.0;
 }
 
 }  // namespace tupelo

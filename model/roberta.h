@@ -74,6 +74,8 @@ class RobertaForMaskedLm : public torch::nn::Module {
     std::vector<std::string> position_undecayed;  // their norms, biases, bias tables, temperatures
   };
   ParameterRoles parameter_roles() const;
+  // What the parameter's own position encoding recommends; 1 for every other parameter.
+  double learning_rate_multiplier(const std::string& parameter) const;
 
  private:
   struct State;

@@ -1,0 +1,17 @@
+// A model's parameters, sorted for the optimizer.
+#pragma once
+
+#include <vector>
+
+#include "launcher/run_config.h"
+#include "model/roberta.h"
+#include "optim/optimizer.h"
+
+namespace tupelo {
+
+// Groups by weight decay and, for position parameters, by learning-rate multiplier: the configured
+// one, or with "auto" what each encoding recommends. Groups may be empty.
+std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
+                                             const UpdateOptions& options);
+
+}  // namespace tupelo

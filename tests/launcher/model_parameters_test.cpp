@@ -1,0 +1,65 @@
+#include "launcher/model_parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace tupelo {
+namespace {
+
+RobertaForMaskedLm tiny_model() {
+  ModelOptions options;
+  options.vocab_size = 20;
+  options.hidden_size = 8;
+  options.layers = 3;
+  options.heads = 2;
+  options.intermediate_size = 8;
+  options.max_positions = 10;
+  options.position = "0:none,1:tupe-r,2:tupe-full(pos_dim=8)";
+  return RobertaForMaskedLm(options);
+}
+
+// Learning-rate multiplier and weight decay by parameter name, which must be in one group only.
+std::map<std::string, std::pair<double, double>> settings(const UpdateOptions& options) {
+  std::map<std::string, std::pair<double, double>> found;
+  const RobertaForMaskedLm model = tiny_model();
+  for (const ParameterGroup& group : parameter_groups(model, options)) {
+    for (const NamedParameter& parameter : group.parameters) {
+      EXPECT_TRUE(found
+                      .emplace(parameter.name,
+                               std::pair(group.learning_rate_multiplier, group.weight_decay))
+                      .second)
+          << parameter.name;
+    }
+  }
+  EXPECT_EQ(found.size(), model.named_parameters().size());
+  return found;
+}
+
+TEST(ModelParameters, AutoFollowsEachEncoding) {
+  UpdateOptions options;
+  options.weight_decay = 0.1;
+  options.position_weight_decay = 0.3;
+  const auto found = settings(options);
+  EXPECT_EQ(found.at("roberta.embeddings.word_embeddings.weight"), std::pair(1.0, 0.1));
+  EXPECT_EQ(found.at("roberta.embeddings.position_embeddings.weight"), std::pair(1.0, 0.3));
+  EXPECT_EQ(found.at("roberta.encoder.layer.0.output.LayerNorm.weight"), std::pair(1.0, 0.0));
+  EXPECT_EQ(found.at("roberta.position.0.pos.weight"), std::pair(1.0, 0.3));
+  EXPECT_EQ(found.at("roberta.position.0.pos_ln.weight"), std::pair(1.0, 0.0));
+  EXPECT_EQ(found.at("roberta.position.1.pos.weight"), std::pair(0.2, 0.3));
+  EXPECT_EQ(found.at("roberta.position.1.rel_pos_bias.weight"), std::pair(0.2, 0.0));
+}
+
+TEST(ModelParameters, ANumberHoldsForAllPositionParameters) {
+  UpdateOptions options;
+  options.position_lr_multiplier = "0.5";
+  for (const auto& [name, setting] : settings(options)) {
+    const bool position = name.find("roberta.position.") == 0 ||
+                          name.find("position_embeddings") != std::string::npos;
+    EXPECT_EQ(setting.first, position ? 0.5 : 1.0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tupelo
