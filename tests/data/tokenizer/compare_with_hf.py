@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Encodes text with HF's tokenizer and with ours; any difference in ids or word flags is a failure.
 
-    compare_with_hf.py TOOL random             random Unicode, every code point, text of installed packages
+    compare_with_hf.py TOOL random             random Unicode and bytes, every code point, installed text
     compare_with_hf.py TOOL shared FOLDER      the vocabularies and the corpus of FOLDER
 """
 
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,22 @@ BATCH = 20_000
 CODE_POINTS_AT_ONCE = 140_000  # a vocabulary may hold about a million tokens
 
 
+def as_text(line):
+    """Python, too, replaces each maximal invalid subpart by U+FFFD."""
+    return line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+
+
+def damaged(lines, seed):
+    """Some bytes of each line overwritten, left out or doubled."""
+    rng = random.Random(seed)
+    for line in lines:
+        data = bytearray(line.encode())
+        for _ in range(rng.randint(1, 8)):
+            at = rng.randrange(len(data) + 1)
+            data[at:at + rng.randint(0, 1)] = bytes(rng.randrange(256) for _ in range(rng.randint(0, 2)))
+        yield bytes(data)
+
+
 def compare(name, tool, vocab_path, lowercase, lines, minimum):
     tokenizer = hf.hf_tokenizer(hf.read_vocab(vocab_path), lowercase)
     total = unknown = ids_total = 0
@@ -24,7 +41,7 @@ def compare(name, tool, vocab_path, lowercase, lines, minimum):
 
     def flush():
         nonlocal total, unknown, ids_total
-        expected = hf.hf_encode(tokenizer, batch)
+        expected = hf.hf_encode(tokenizer, [as_text(line) for line in batch])
         for line, want, got in zip(batch, expected, hf.our_encode(tool, vocab_path, lowercase, batch)):
             if (list(want[0]), want[1]) != got:
                 sys.exit(f"{name}: {ascii(line)}\n  HF   {want}\n  ours {got}")
@@ -60,6 +77,7 @@ def compare_random(tool):
             # A vocabulary that knows the characters: [UNK] would hide what became of them.
             vocab = trained_vocab(tool, folder, "random", 160_000, lowercase, random_text[:60_000])
             compare("random Unicode", tool, vocab, lowercase, random_text, 120_000)
+            compare("damaged UTF-8", tool, vocab, lowercase, damaged(random_text[:40_000], 5), 40_000)
             for part in range(0, len(code_points), CODE_POINTS_AT_ONCE):
                 lines = code_points[part:part + CODE_POINTS_AT_ONCE]
                 vocab = trained_vocab(tool, folder, "points", 290_000, lowercase, lines)
