@@ -87,6 +87,11 @@ void check_token(const std::filesystem::path& file, std::size_t line, std::strin
 std::vector<std::string> read_vocabulary(const std::filesystem::path& file) {
   const std::string bytes = read_bounded(file);
   if (bytes.empty()) throw_damaged(file, "empty, but it must hold one token per line");
+  const auto line_ends = static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+  if (line_ends + (bytes.back() == '\n' ? 0 : 1) > kMaxVocabularyTokens) {
+    throw_damaged(file, kMaxVocabularyTokens + 1,
+                  "more than " + std::to_string(kMaxVocabularyTokens) + " tokens");
+  }
   std::vector<std::string> tokens;
   std::unordered_map<std::string_view, std::size_t> line_of;  // views into `bytes`
   for (std::size_t begin = 0; begin < bytes.size();) {
@@ -94,9 +99,6 @@ std::vector<std::string> read_vocabulary(const std::filesystem::path& file) {
     std::string_view token(bytes.data() + begin, end - begin);
     if (token.ends_with('\r')) token.remove_suffix(1);
     const std::size_t line = tokens.size() + 1;
-    if (line > kMaxVocabularyTokens) {
-      throw_damaged(file, line, "more than " + std::to_string(kMaxVocabularyTokens) + " tokens");
-    }
     check_token(file, line, token);
     const auto [earlier, is_new] = line_of.emplace(token, line);
     if (!is_new) {
