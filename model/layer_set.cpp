@@ -69,9 +69,9 @@ std::string layer_set_text(const std::vector<std::int64_t>& set, std::int64_t la
     while (end < set.size() && set[end] == set[end - 1] + 1) {
       ++end;
     }
-    text += (text.empty() ? "" : "+") + std::to_string(set[begin]);
+    text.append(text.empty() ? "" : "+").append(std::to_string(set[begin]));
     if (end - begin > 1) {
-      text += "-" + std::to_string(set[end - 1]);
+      text.append("-").append(std::to_string(set[end - 1]));
     }
     begin = end;
   }

@@ -215,4 +215,12 @@ double RobertaForMaskedLm::learning_rate_multiplier(const std::string& parameter
   return place ? state_->encodings[place->group]->learning_rate_multiplier() : 1.0;
 }
 
+double RobertaForMaskedLm::position_learning_rate_multiplier() const {
+  double smallest = 1.0;
+  for (const auto& encoding : state_->encodings) {
+    smallest = std::min(smallest, encoding->learning_rate_multiplier());
+  }
+  return smallest;
+}
+
 }  // namespace tupelo

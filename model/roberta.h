@@ -74,6 +74,10 @@ class RobertaForMaskedLm : public torch::nn::Module {
     std::vector<std::string> position_undecayed;  // their norms, biases, bias tables, temperatures
   };
   ParameterRoles parameter_roles() const;
+
+  // What the encodings of the plan ask for as the learning rate of position parameters, relative to
+  // the base rate: the smallest of their multipliers, 1 without encodings.
+  double position_learning_rate_multiplier() const;
   // What the parameter's own position encoding recommends; 1 for every other parameter.
   double learning_rate_multiplier(const std::string& parameter) const;
 

@@ -306,6 +306,15 @@ TEST_F(MaskedLm, OptionsAreChecked) {
   expect(refused([](auto& o) { o.recompute = "5"; }), "recompute: layer 5 does not exist");
 }
 
+TEST_F(MaskedLm, ArticlePositionsAskForASmallerLearningRate) {
+  const auto multiplier = [](const std::string& plan) {
+    return RobertaForMaskedLm(tiny_options(plan)).position_learning_rate_multiplier();
+  };
+  EXPECT_EQ(multiplier("all:none"), 1.0);
+  EXPECT_EQ(multiplier("all:tupe-r"), 1.0);
+  EXPECT_EQ(multiplier("0:tupe-r,1:article"), 0.2);
+}
+
 TEST_F(MaskedLm, PlanTextIsCanonical) {
   EXPECT_EQ(RobertaForMaskedLm(tiny_options("1:article(scale=each),0:none")).position_plan(),
             "0:none,1:tupe-full(scale=each)");
