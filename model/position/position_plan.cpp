@@ -202,7 +202,10 @@ std::string PositionPlan::to_string() const {
   });
   std::string text;
   for (const Group& entry : entries) {
-    text += (text.empty() ? "" : ",") + entry_text(entry, layers);
+    if (!text.empty()) {
+      text += ',';
+    }
+    text += entry_text(entry, layers);
   }
   return text;
 }
