@@ -5,6 +5,7 @@
     compare_with_hf.py TOOL shared FOLDER      the vocabularies and the corpus of FOLDER
 """
 
+import itertools
 import pathlib
 import random
 import subprocess
@@ -99,14 +100,14 @@ def compare_shared(tool, folder):
     folder = pathlib.Path(folder)
     chinese = folder / "vocab" / "bert-zh-vocab.txt"
     english = folder / "vocab" / "bert-en-uncased-vocab.txt"
-    random_text = hf.random_lines(120_000, seed=31_337)
-    installed = hf.installed_lines(100_000)
+    random_text = hf.random_lines(30_000, seed=31_337)
+    installed = hf.installed_lines(60_000)
     compare("corpus, Chinese vocabulary", tool, chinese, True,
-            corpus_lines(folder / "corpora" / "modern-zh.txt.zst"), 250_000)
+            itertools.islice(corpus_lines(folder / "corpora" / "modern-zh.txt.zst"), 300_000), 250_000)
     for lowercase in (True, False):
         for name, vocab in (("Chinese", chinese), ("English", english)):
             compare(f"installed text, {name} vocabulary", tool, vocab, lowercase, installed, 50_000)
-            compare(f"random Unicode, {name} vocabulary", tool, vocab, lowercase, random_text, 120_000)
+            compare(f"random Unicode, {name} vocabulary", tool, vocab, lowercase, random_text, 30_000)
 
 
 if __name__ == "__main__":
