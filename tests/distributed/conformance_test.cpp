@@ -126,9 +126,10 @@ INSTANTIATE_TEST_SUITE_P(All, Collectives,
                                                               torch::kUInt8),
                                             ::testing::Values(0, 1, 2, 777, 9001, kLarge)),
                          [](const auto& test) {
+                           const auto size = std::get<2>(test.param);
                            return std::to_string(std::get<0>(test.param)) + "ranks_" +
                                   c10::toString(std::get<1>(test.param)) + "_" +
-                                  std::to_string(std::get<2>(test.param));
+                                  (size == kLarge ? "large" : std::to_string(size));
                          });
 
 class World : public ::testing::TestWithParam<int> {};
