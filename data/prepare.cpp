@@ -101,6 +101,7 @@ void Preparation::make_tokenizer() {
 // Learns from the documents that are not held out.
 std::string Preparation::trained_vocabulary() const {
   WordPieceTrainer trainer({.vocab_size = *options_.train_vocab_size,
+                            .min_count = options_.min_count,
                             .wordpiece = {.lowercase = options_.lowercase},
                             .threads = options_.threads});
   DocumentReader reader(sources_);

@@ -25,6 +25,7 @@ struct PrepareOptions {
   std::string text_key = "text";
   std::optional<std::filesystem::path> vocab_file;  // exactly one of these two
   std::optional<std::uint32_t> train_vocab_size;
+  std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
   bool lowercase = true;
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this

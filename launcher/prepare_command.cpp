@@ -49,6 +49,9 @@ PrepareOptions options_from(const CommandLine& line) {
   if (options.vocab_file.has_value() == options.train_vocab_size.has_value()) {
     throw std::invalid_argument("tupelo prepare: give either --vocab FILE or --train-vocab SIZE");
   }
+  options.min_count = named("min-count", [&] {
+    return static_cast<std::uint64_t>(parse_integer(line.value("min-count", "2"), 1, INT64_MAX));
+  });
   options.lowercase = !line.has("cased");
   options.held_out =
       named("held-out", [&] { return parse_number(line.value("held-out", "1%"), 0, 0.5); });
@@ -170,6 +173,8 @@ Command prepare_command() {
       {"output", Takes::kOneValue, "CORPUS", "folder to create"},
       {"vocab", Takes::kOneValue, "FILE", "an existing vocab.txt, one token per line"},
       {"train-vocab", Takes::kOneValue, "SIZE", "learn a vocabulary of this size from the input"},
+      {"min-count", Takes::kOneValue, "N",
+       "occurrences that a character or a merge needs to enter a learned vocabulary (2)"},
       {"cased", Takes::kNothing, "", "keep upper case and accents (default: uncased)"},
       {"held-out", Takes::kOneValue, "SHARE", "share of documents kept for evaluation (1%)"},
       {"format", Takes::kOneValue, "FORMAT",

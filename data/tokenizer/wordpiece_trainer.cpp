@@ -81,7 +81,7 @@ void check_size(const Alphabet& alphabet, const WordPieceTrainerOptions& options
       " tokens cannot hold the special tokens and the characters that occur at least " +
       std::to_string(options.min_count) + " times: the least size is " + std::to_string(least);
   if (const auto min_count = fitting_min_count(alphabet, options.vocab_size); min_count != 0) {
-    what += ", or else a min_count of " + std::to_string(min_count);
+    what += ", or else a minimum count of " + std::to_string(min_count);
   }
   throw std::invalid_argument(what);
 }

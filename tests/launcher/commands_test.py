@@ -92,6 +92,18 @@ class Commands(tupelo_runs.RunTest):
                           for file in sorted(output.rglob("*")) if file.is_file()})
         self.assertEqual(trees[0], trees[1])
 
+    def test_min_count_decides_about_rare_characters(self):
+        text = self.folder / "rare.txt"
+        text.write_text(self.text.read_text(encoding="utf-8") + "\n\n麤\n", encoding="utf-8")
+        for min_count, known in ((1, True), (2, False)):
+            output = self.folder / f"min-count{min_count}"
+            result = tupelo_runs.run(tupelo_runs.command("prepare", {
+                "input": text, "output": output, "train-vocab": 400, "held-out": 0,
+                "min-count": min_count}))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            vocabulary = (output / "tokenizer" / "vocab.txt").read_text(encoding="utf-8")
+            self.assertEqual("麤" in vocabulary.splitlines(), known)
+
     def test_help_for_everything(self):
         overview = self.tupelo("--help")
         self.assertEqual(overview.returncode, 0)

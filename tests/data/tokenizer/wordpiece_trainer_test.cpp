@@ -78,7 +78,7 @@ TEST(WordPieceTrainer, NamesTheLeastSizeThatWorks) {
     EXPECT_STREQ(
         error.what(),
         "a vocabulary of 7 tokens cannot hold the special tokens and the characters that occur "
-        "at least 1 times: the least size is 8, or else a min_count of 3");
+        "at least 1 times: the least size is 8, or else a minimum count of 3");
   }
 }
 
