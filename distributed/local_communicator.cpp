@@ -116,8 +116,8 @@ class LocalWorld {
   void leave(int rank) {
     std::lock_guard lock(mutex_);
     left_[rank] = true;
-    for (const auto& [sequence, meeting] : open_) {
-      if (failure_ || sequence < next_sequence_[rank]) continue;
+    const bool awaited = open_.lower_bound(next_sequence_[rank]) != open_.end();
+    if (awaited && !failure_) {
       fail({false, describe_ranks({rank}) + " left the world without joining"});
     }
   }
