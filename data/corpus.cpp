@@ -35,11 +35,18 @@ void ShardedCorpus::State::open(const std::filesystem::path& folder, Split split
   shards.reserve(summaries.size());
   for (const ShardSummary& summary : summaries) {
     const std::filesystem::path file = folder / summary.file;
-    // Before HDF5 looks inside: most accidents change the size.
-    const std::uint64_t bytes = MappedFile(file).bytes().size();
+    // Both before HDF5 looks inside: the library is not safe against damaged structure.
+    const MappedFile mapped(file);
+    const std::uint64_t bytes = mapped.bytes().size();
     if (bytes != summary.bytes) {
       throw CorpusError(file.string() + ": has " + std::to_string(bytes) +
                         " bytes, but index.json says " + std::to_string(summary.bytes));
+    }
+    if (structure_digest(mapped.bytes(), summary.payload) != summary.structure_sha256) {
+      throw CorpusError(
+          file.string() +
+          ": is damaged outside its datasets: the SHA-256 of its structure is not the "
+          "one in index.json");
     }
     Shard shard(file, identity);
     if (shard.tokens() != summary.tokens || shard.documents() != summary.documents) {

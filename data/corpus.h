@@ -24,10 +24,18 @@ struct CorpusInfo {
   std::string digest;  // SHA-256 (hex) over the digests of all shards of both splits
 };
 
+struct ByteRange {
+  std::uint64_t first = 0, bytes = 0;
+};
+
 struct ShardSummary {
   std::string file;  // relative to the corpus
   std::uint64_t bytes = 0, tokens = 0, documents = 0;
   std::string sha256;
+  // Where the elements of its datasets lie, ascending, and the SHA-256 of all other bytes: what the
+  // HDF5 library reads can be checked before it does.
+  std::vector<ByteRange> payload;
+  std::string structure_sha256;
 };
 
 // Read-only view of one split; shards are memory-mapped. Any thread may call const members.

@@ -30,6 +30,12 @@ std::uint64_t documents_of(const std::vector<ShardSummary>& shards) {
       [](std::uint64_t sum, const auto& shard) { return sum + shard.documents; });
 }
 
+Json payload_json(const std::vector<ByteRange>& payload) {
+  Json list = Json::array();
+  for (const ByteRange& range : payload) list.push_back({range.first, range.bytes});
+  return list;
+}
+
 Json split_json(const std::vector<ShardSummary>& shards) {
   Json list = Json::array();
   for (const ShardSummary& shard : shards) {
@@ -37,7 +43,9 @@ Json split_json(const std::vector<ShardSummary>& shards) {
                     {"bytes", shard.bytes},
                     {"tokens", shard.tokens},
                     {"documents", shard.documents},
-                    {"sha256", shard.sha256}});
+                    {"sha256", shard.sha256},
+                    {"payload", payload_json(shard.payload)},
+                    {"structure_sha256", shard.structure_sha256}});
   }
   return {{"documents", documents_of(shards)}, {"tokens", tokens_of(shards)}, {"shards", list}};
 }
@@ -129,6 +137,18 @@ void check_file_name(const IndexReader& reader, const fs::path& name) {
   if (!inside) reader.refuse("shard file '" + name.string() + "' is not a path inside the corpus");
 }
 
+std::vector<ByteRange> read_payload(const IndexReader& reader, const Json& shard) {
+  std::vector<ByteRange> payload;
+  for (const Json& range : reader.list(shard, "payload")) {
+    if (!range.is_array() || range.size() != 2) {
+      reader.refuse("key 'payload' is not a list of pairs [first byte, bytes]");
+    }
+    payload.push_back(
+        {reader.as_number(range[0], "payload"), reader.as_number(range[1], "payload")});
+  }
+  return payload;
+}
+
 std::vector<ShardSummary> read_split(const IndexReader& reader, Split split) {
   const std::string name = split_name(split);
   const Json& entry = reader.member(reader.member(reader.root(), "splits"), name.c_str());
@@ -138,7 +158,9 @@ std::vector<ShardSummary> read_split(const IndexReader& reader, Split split) {
                       .bytes = reader.number(shard, "bytes"),
                       .tokens = reader.number(shard, "tokens"),
                       .documents = reader.number(shard, "documents"),
-                      .sha256 = reader.text(shard, "sha256")});
+                      .sha256 = reader.text(shard, "sha256"),
+                      .payload = read_payload(reader, shard),
+                      .structure_sha256 = reader.text(shard, "structure_sha256")});
     check_file_name(reader, shards.back().file);
   }
   if (reader.number(entry, "tokens") != tokens_of(shards) ||

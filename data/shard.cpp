@@ -86,6 +86,20 @@ ShardIdentity shard_identity(const CorpusInfo& info, Split split) {
           .special = info.special};
 }
 
+std::string structure_digest(std::span<const std::byte> file,
+                             const std::vector<ByteRange>& payload) {
+  ContentDigest digest;
+  std::uint64_t at = 0;
+  for (const ByteRange& range : payload) {
+    const bool ascends = range.first >= at && range.first <= file.size();
+    if (!ascends || range.bytes > file.size() - range.first) return {};
+    digest.update(file.data() + at, range.first - at);
+    at = range.first + range.bytes;
+  }
+  digest.update(file.data() + at, file.size() - at);
+  return digest.finish_hex();
+}
+
 Shard::Shard(const std::filesystem::path& file, const ShardIdentity& identity)
     : path_(file), vocab_size_(identity.vocab_size), file_(file) {
   const Hdf5Reader reader(file);

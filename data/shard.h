@@ -48,6 +48,11 @@ class ShardContent {
   std::vector<std::uint16_t> sources_;
 };
 
+// SHA-256 (hex) of the bytes of a file outside `payload`; empty when the ranges do not ascend
+// within it.
+std::string structure_digest(std::span<const std::byte> file,
+                             const std::vector<ByteRange>& payload);
+
 // A shard opened for reading; memory-mapped. Any thread may call the members.
 class Shard {
  public:

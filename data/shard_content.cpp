@@ -43,6 +43,23 @@ void compare_with_disk(const std::filesystem::path& file, std::span<const std::b
                           "the disk does not return what was written to " + file.string());
 }
 
+// Where the elements of the datasets lie, ascending.
+std::vector<ByteRange> payload_of(const Hdf5Reader& reader, ElementType token_type) {
+  std::vector<ByteRange> payload;
+  const auto add = [&](const char* name, ElementType type) {
+    const DatasetPlace place = reader.dataset(name, {type});
+    payload.push_back({place.offset, place.count * element_bytes(type)});
+  };
+  add(kTokens, token_type);
+  add(kDocOffsets, ElementType::kUint64);
+  add(kWordStart, ElementType::kUint8);
+  add(kDocSource, ElementType::kUint16);
+  add(kDocHash, ElementType::kUint64);
+  std::sort(payload.begin(), payload.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.first < b.first; });
+  return payload;
+}
+
 }  // namespace
 
 ShardContent::ShardContent(std::uint32_t vocab_size)
@@ -81,11 +98,14 @@ ShardSummary ShardContent::write(const std::filesystem::path& file,
   const std::span<const std::byte> bytes = image.bytes();
   write_corpus_file(file, bytes);
   compare_with_disk(file, bytes);
+  const std::vector<ByteRange> payload = payload_of(Hdf5Reader(file), token_type_);
   return {.file = {},
           .bytes = bytes.size(),
           .tokens = tokens_,
           .documents = documents(),
-          .sha256 = sha256_hex_of(bytes.data(), bytes.size())};
+          .sha256 = sha256_hex_of(bytes.data(), bytes.size()),
+          .payload = payload,
+          .structure_sha256 = structure_digest(bytes, payload)};
 }
 
 }  // namespace tupelo

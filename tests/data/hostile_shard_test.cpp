@@ -3,6 +3,7 @@
 #include <hdf5.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 
@@ -39,6 +40,8 @@ class HostileShard : public testing::Test {
     const std::string bytes = read_bytes(shard_);
     index.train[0].bytes = bytes.size();
     index.train[0].sha256 = sha256_hex_of(bytes.data(), bytes.size());
+    index.train[0].payload.clear();
+    index.train[0].structure_sha256 = index.train[0].sha256;
     write_bytes(corpus_ / "index.json", format_corpus_index(index));
   }
 
@@ -282,6 +285,40 @@ TEST_F(HostileShard, VerifyFindsAFlippedBitAnywhere) {
     flip_bit(shard_, byte, static_cast<int>(random() % 8));
     EXPECT_THROW(open_and_verify(), CorpusError) << "byte " << byte;
     write_bytes(shard_, before);
+  }
+}
+
+// The HDF5 library must not see such a file: opening it is refused without reading the datasets.
+TEST_F(HostileShard, OpeningFindsAFlippedBitOutsideTheDatasets) {
+  const std::string before = read_bytes(shard_);
+  const CorpusIndex index = read_corpus_index(corpus_);
+  ASSERT_EQ(index.train[0].payload.size(), 5u);
+  std::uint64_t covered = 0;
+  for (const ByteRange& range : index.train[0].payload) covered += range.bytes;
+  EXPECT_LT(covered, before.size());
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 300; ++i) {
+    const std::uint64_t byte = random() % before.size();
+    const bool in_dataset = std::any_of(
+        index.train[0].payload.begin(), index.train[0].payload.end(), [&](const ByteRange& range) {
+          return byte >= range.first && byte < range.first + range.bytes;
+        });
+    if (in_dataset) continue;
+    flip_bit(shard_, byte, static_cast<int>(random() % 8));
+    const std::string message =
+        message_of<CorpusError>([this] { ShardedCorpus(corpus_, Split::kTrain); });
+    EXPECT_TRUE(contains(message, "damaged outside its datasets")) << message;
+    write_bytes(shard_, before);
+  }
+}
+
+TEST_F(HostileShard, RefusesPayloadThatLeavesTheFile) {
+  for (const ByteRange range : {ByteRange{0, UINT64_MAX}, ByteRange{UINT64_MAX, 1}}) {
+    CorpusIndex index = read_corpus_index(corpus_);
+    index.train[0].payload = {range};
+    write_bytes(corpus_ / "index.json", format_corpus_index(index));
+    const std::string message = message_of<CorpusError>([this] { open_and_verify(); });
+    EXPECT_TRUE(contains(message, "damaged outside its datasets")) << message;
   }
 }
 
