@@ -38,7 +38,7 @@ ManifestEntry write_tensors(const std::filesystem::path& path, const NamedTensor
 
 std::string read_text(InputFile& file) {
   if (file.size() > kMaximumTextBytes) {
-    throw CorruptCheckpoint("'" + file.file().string() + "' has " + std::to_string(file.size()) +
+    throw CorruptCheckpoint(quoted(file.file()) + " has " + std::to_string(file.size()) +
                             " bytes; valid is at most 16 MB");
   }
   std::string text(file.size(), '\0');
@@ -58,13 +58,12 @@ void check_names(const std::filesystem::path& folder, const std::set<std::string
                  const Manifest& manifest) {
   for (const auto& [name, entry] : manifest.files) {
     if (present.count(name) == 0) {
-      throw CorruptCheckpoint("'" + folder.string() + "' lacks " + name +
-                              ", which its manifest lists");
+      throw CorruptCheckpoint(quoted(folder) + " lacks " + name + ", which its manifest lists");
     }
   }
   for (const std::string& name : present) {
     if (name != kManifestFile && manifest.files.count(name) == 0) {
-      throw CorruptCheckpoint("'" + folder.string() + "' holds " + name +
+      throw CorruptCheckpoint(quoted(folder) + " holds " + name +
                               ", which its manifest does not list");
     }
   }
@@ -73,12 +72,12 @@ void check_names(const std::filesystem::path& folder, const std::set<std::string
 Manifest read_manifest(const std::filesystem::path& folder, std::int64_t step) {
   const std::set<std::string> present = names_in(folder);
   if (present.count(kManifestFile) == 0) {
-    throw CorruptCheckpoint("'" + folder.string() + "' has no " + kManifestFile);
+    throw CorruptCheckpoint(quoted(folder) + " has no " + kManifestFile);
   }
   InputFile file(folder / kManifestFile, InputFile::Links::kRefuse, Hashing::kOff);
-  const Manifest manifest = parse_manifest(read_text(file), "'" + file.file().string() + "'");
+  const Manifest manifest = parse_manifest(read_text(file), quoted(file.file()));
   if (manifest.step != step) {
-    throw CorruptCheckpoint("'" + file.file().string() + "' is that of step " +
+    throw CorruptCheckpoint(quoted(file.file()) + " is that of step " +
                             std::to_string(manifest.step) + ", not of step " +
                             std::to_string(step));
   }
@@ -89,7 +88,7 @@ Manifest read_manifest(const std::filesystem::path& folder, std::int64_t step) {
 InputFile open_listed(const std::filesystem::path& path, const ManifestEntry& entry) {
   InputFile file(path, InputFile::Links::kRefuse, Hashing::kOn);
   if (file.size() != entry.size_bytes) {
-    throw CorruptCheckpoint("'" + path.string() + "' has " + std::to_string(file.size()) +
+    throw CorruptCheckpoint(quoted(path) + " has " + std::to_string(file.size()) +
                             " bytes, but its manifest says " + std::to_string(entry.size_bytes));
   }
   return file;
@@ -98,7 +97,7 @@ InputFile open_listed(const std::filesystem::path& path, const ManifestEntry& en
 void check_digest(InputFile& file, const ManifestEntry& entry) {
   const std::string digest = file.sha256();
   if (digest != entry.sha256) {
-    throw CorruptCheckpoint("'" + file.file().string() + "' has SHA-256 " + digest +
+    throw CorruptCheckpoint(quoted(file.file()) + " has SHA-256 " + digest +
                             ", but its manifest says " + entry.sha256);
   }
 }
@@ -155,8 +154,7 @@ Checkpoint read_checkpoint_folder(const std::filesystem::path& folder, std::int6
     }
     check_digest(file, entry);
   }
-  parse_strict_json(checkpoint.state_json, JsonNumbers::kAny,
-                    "'" + (folder / kStateFile).string() + "'");
+  parse_strict_json(checkpoint.state_json, JsonNumbers::kAny, quoted(folder / kStateFile));
   return checkpoint;
 }
 

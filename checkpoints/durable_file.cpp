@@ -32,8 +32,15 @@ int open_retrying(const std::filesystem::path& path, int flags, unsigned mode = 
 }  // namespace
 
 void throw_system_error(const std::string& action, const std::filesystem::path& path) {
-  throw std::system_error(errno, std::generic_category(),
-                          "cannot " + action + " '" + path.string() + "'");
+  const int error = errno;  // before anything else changes it
+  throw std::system_error(error, std::generic_category(), "cannot " + action + " " + quoted(path));
+}
+
+std::string quoted(const std::filesystem::path& path) {
+  std::string text = path.string();
+  text.insert(text.begin(), '\'');
+  text += '\'';
+  return text;
 }
 
 FileDescriptor::~FileDescriptor() {
@@ -96,7 +103,7 @@ InputFile::InputFile(std::filesystem::path file, Links links, Hashing hashing)
           file_, O_RDONLY | O_NONBLOCK | (links == Links::kRefuse ? O_NOFOLLOW : 0))) {
   if (descriptor_.get() < 0) {
     if (errno == ELOOP) {
-      throw CorruptCheckpoint("'" + file_.string() + "' is a symbolic link, not a regular file");
+      throw CorruptCheckpoint(quoted(file_) + " is a symbolic link, not a regular file");
     }
     throw_system_error("open", file_);
   }
@@ -105,7 +112,7 @@ InputFile::InputFile(std::filesystem::path file, Links links, Hashing hashing)
     throw_system_error("inspect", file_);
   }
   if (!S_ISREG(status.st_mode)) {
-    throw CorruptCheckpoint("'" + file_.string() + "' is not a regular file");
+    throw CorruptCheckpoint(quoted(file_) + " is not a regular file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
   if (hashing == Hashing::kOn) {
@@ -122,7 +129,7 @@ void InputFile::read(void* into, std::size_t count) {
       throw_system_error("read", file_);
     }
     if (received == 0) {
-      throw CorruptCheckpoint("'" + file_.string() + "' ends after " + std::to_string(position_) +
+      throw CorruptCheckpoint(quoted(file_) + " ends after " + std::to_string(position_) +
                               " bytes, " + std::to_string(count) + " bytes too early");
     }
     const auto available = static_cast<std::size_t>(received);
@@ -158,7 +165,7 @@ void sync_folder(const std::filesystem::path& folder) {
 
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) {
-    throw_system_error("rename '" + from.string() + "' to", to);
+    throw_system_error("rename " + quoted(from) + " to", to);
   }
 }
 

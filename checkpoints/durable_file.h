@@ -88,6 +88,8 @@ class InputFile {
 void sync_folder(const std::filesystem::path& folder);
 // rename(2). Throws std::system_error.
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+// '<path>', as messages name files.
+std::string quoted(const std::filesystem::path& path);
 // 16 hexadecimal digits that no other process can predict.
 std::string random_suffix();
 // Throws std::system_error for errno: "cannot <action> '<path>': <reason>".

@@ -57,6 +57,12 @@ std::filesystem::path folder_containing(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
+std::filesystem::path hidden_neighbour(const std::filesystem::path& file) {
+  std::string name = ".";
+  name += file.filename().string();
+  return folder_containing(file) / (name + ".partial-" + random_suffix());
+}
+
 }  // namespace
 
 void write_safetensors_to(OutputFile& file, const NamedTensors& tensors,
@@ -97,8 +103,7 @@ SafetensorsFile read_safetensors_from(InputFile& file) {
 
 void write_safetensors(const std::filesystem::path& file, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  TemporaryFile temporary(folder_containing(file) /
-                          ("." + file.filename().string() + ".partial-" + random_suffix()));
+  TemporaryFile temporary(hidden_neighbour(file));
   OutputFile output(temporary.path(), 0666, Hashing::kOff);
   write_safetensors_to(output, tensors, metadata);
   output.commit();

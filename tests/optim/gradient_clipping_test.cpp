@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>
@@ -71,6 +72,38 @@ TEST(ClipGlobalNorm, DoesNotDependOnHowGradientsAreStored) {
   views[0].mutable_grad() = bucket.slice(0, 1, 1 + 97 * 31).view({97, 31});
   views[1].mutable_grad() = bucket.slice(0, 1 + 97 * 31);
   EXPECT_EQ(clip_global_norm(views, 0.0), clip_global_norm(with_gradients(apart), 0.0));
+}
+
+TEST(ClipGlobalNorm, DoesNotDependOnTheNumberOfThreads) {
+  torch::manual_seed(2);
+  const auto parameters = with_gradients({torch::randn({1000003}), torch::randn({70001})});
+  const int before = torch::get_num_threads();
+  std::vector<double> norms;
+  for (const int threads : {1, 2, 5}) {
+    torch::set_num_threads(threads);
+    norms.push_back(clip_global_norm(parameters, 0.0));
+  }
+  torch::set_num_threads(before);
+  EXPECT_EQ(norms[0], norms[1]);
+  EXPECT_EQ(norms[0], norms[2]);
+  const double exact = torch::cat({parameters[0].grad(), parameters[1].grad()})
+                           .to(torch::kFloat64)
+                           .norm()
+                           .item<double>();
+  EXPECT_NEAR(norms[0] / exact, 1.0, 1e-13);
+}
+
+TEST(ClipGlobalNorm, TakesMixedDtypesAndViews) {
+  const torch::Tensor base = torch::arange(6, torch::kFloat32).view({2, 3});
+  EXPECT_DOUBLE_EQ(clip_global_norm(with_gradients({base.to(torch::kBFloat16), base}), 0.0),
+                   std::sqrt(110.0));
+  EXPECT_DOUBLE_EQ(clip_global_norm(with_gradients({base.to(torch::kFloat64), base}), 0.0),
+                   std::sqrt(110.0));
+  torch::Tensor parameter = torch::zeros({3});
+  parameter.mutable_grad() = base.select(0, 1);
+  torch::Tensor column = torch::zeros({2});
+  column.mutable_grad() = base.select(1, 2);
+  EXPECT_DOUBLE_EQ(clip_global_norm({parameter, column}, 1e9), std::sqrt(50.0 + 29.0));
 }
 
 }  // namespace

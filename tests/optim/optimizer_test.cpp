@@ -108,8 +108,8 @@ std::vector<NamedParameter> draw_parameters(torch::ScalarType dtype = torch::kFl
   std::vector<NamedParameter> parameters;
   const std::vector<std::vector<std::int64_t>> shapes = {{37, 5}, {64}, {1}, {3, 2, 7}};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    parameters.push_back(
-        {"p" + std::to_string(i), torch::randn(shapes[i], dtype).requires_grad_()});
+    parameters.push_back({numbered("p", static_cast<std::int64_t>(i)),
+                          torch::randn(shapes[i], dtype).requires_grad_()});
   }
   return parameters;
 }
