@@ -124,6 +124,13 @@ ExitCode train_in(Session& session, const CommandLine& line) {
 
   OpenCorpus corpus;
   open_corpus(line.value("corpus"), !line.has("no-verify"), control, corpus);
+  together(control, [&] {
+    if (train.validate_every > 0 && corpus.held_out->documents() == 0) {
+      throw CorpusError("corpus " + line.value("corpus") +
+                        " has no held-out documents to validate on; prepare it with a larger "
+                        "--held-out, or set train.validate-every to 0");
+    }
+  });
   const RunFolder folder(line.value("run"));
   std::unique_ptr<RunLock> lock;
   on_rank_zero(control, [&] { lock = claim_folder(folder, line); });

@@ -19,8 +19,8 @@ namespace tupelo {
 enum class TupeTheta {
   kOfficial,  // the released code: table rows 0 and 1; token t uses row t + 1, the relative bias is
               // added after the reset, with buckets of its own for [CLS]
-  kPaper,  // two extra vectors `theta`; token t uses row t, the relative bias is reset as well
-  kNone    // [CLS] is a token like the others
+  kPaper,     // two extra vectors `theta`; token t uses row t, the relative bias is reset as well
+  kNone       // [CLS] is a token like the others
 };
 
 class Tupe : public PositionEncoding {

@@ -138,6 +138,13 @@ class UserErrors(tupelo_runs.RunTest):
         self.assert_error(result, CORRUPT, "empty.txt")
         self.assertFalse((self.folder / "e").exists())
 
+    def test_no_held_out_documents(self):
+        corpus = self.folder / "all-training"
+        self.prepare(self.text, corpus, **{"held-out": "0"})
+        result = self.train("r-held-out", ranks=2, corpus=corpus, expect=CORRUPT, **FEW)
+        self.assert_error(result, CORRUPT, "held-out", "validate-every")
+        self.train("r-held-out", corpus=corpus, train__validate_every=0, **FEW)
+
     def test_fresh_refuses_to_overwrite(self):
         self.train("fresh", **FEW)
         result = self.train("fresh", flags=["fresh"], expect=USAGE, **FEW)
