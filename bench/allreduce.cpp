@@ -15,12 +15,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Row {
-  std::int64_t bytes = 0;
+  torch::Tensor tensor;
   Samples seconds;
+
+  std::int64_t bytes() const { return static_cast<std::int64_t>(tensor.nbytes()); }
+  std::int64_t repeats() const { return bytes() < (1 << 16) ? 50 : bytes() < (1 << 22) ? 5 : 1; }
 
   // 2 (n - 1) / n times the data passes each rank, whatever the algorithm.
   double bus_gigabytes_per_second(int ranks) const {
-    return 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes) / seconds.min() / 1e9;
+    return 2.0 * (ranks - 1) / ranks * static_cast<double>(tensor.nbytes()) / seconds.min() / 1e9;
   }
 };
 
@@ -36,14 +39,16 @@ std::vector<Row> measure(Communicator& communicator, const Arguments& arguments,
                          torch::Device device) {
   const auto largest = arguments.number("--largest-bytes");
   std::vector<Row> rows;
-  for (std::int64_t bytes = 4; bytes < largest; bytes *= 8) rows.push_back({bytes, {}});
-  rows.push_back({largest, {}});
-  for (std::int64_t round = 0; round < arguments.number("--rounds"); ++round) {
+  for (std::int64_t bytes = 4; bytes < largest; bytes *= 8) {
+    rows.push_back({torch::zeros({bytes / 4}, device), {}});
+  }
+  rows.push_back({torch::zeros({largest / 4}, device), {}});
+  // Round 0 brings memory and connections in and does not count.
+  for (std::int64_t round = 0; round <= arguments.number("--rounds"); ++round) {
     for (auto& row : rows) {
-      const auto tensor = torch::zeros({row.bytes / 4}, torch::TensorOptions(device));
-      const std::int64_t repeats = row.bytes < (1 << 16) ? 50 : row.bytes < (1 << 22) ? 5 : 1;
-      const double seconds = seconds_of(communicator, tensor, repeats);
-      row.seconds.values.push_back(communicator.max(seconds));
+      const double seconds = seconds_of(communicator, row.tensor, row.repeats());
+      const double slowest = communicator.max(seconds);
+      if (round > 0) row.seconds.values.push_back(slowest);
     }
   }
   return rows;
@@ -53,7 +58,7 @@ void print_table(const std::string& backend, int ranks, const std::vector<Row>& 
   std::printf("all_reduce of float32, backend %s, %d ranks\n%14s %14s %14s %12s\n", backend.c_str(),
               ranks, "bytes", "min us", "median us", "bus GB/s");
   for (const auto& row : rows) {
-    std::printf("%14lld %14.1f %14.1f %12.3f\n", static_cast<long long>(row.bytes),
+    std::printf("%14lld %14.1f %14.1f %12.3f\n", static_cast<long long>(row.bytes()),
                 row.seconds.min() * 1e6, row.seconds.median() * 1e6,
                 row.bus_gigabytes_per_second(ranks));
   }
@@ -64,7 +69,7 @@ void print_json(const std::string& backend, int ranks, const std::vector<Row>& r
     std::printf(
         "{\"bench\": \"allreduce\", \"backend\": \"%s\", \"ranks\": %d, \"bytes\": %lld, "
         "\"min_seconds\": %.9f, \"median_seconds\": %.9f, \"bus_gigabytes_per_second\": %.4f}\n",
-        backend.c_str(), ranks, static_cast<long long>(row.bytes), row.seconds.min(),
+        backend.c_str(), ranks, static_cast<long long>(row.bytes()), row.seconds.min(),
         row.seconds.median(), row.bus_gigabytes_per_second(ranks));
   }
 }
