@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "checkpoints/safetensors.h"
+#include "launcher/value_text.h"
 
 namespace tupelo {
 namespace {
@@ -32,14 +33,6 @@ constexpr std::array kFixedKeys = {"model.layers",
                                    "optim.optimizer",
                                    "optim.flavour"};
 
-std::string hex(std::uint64_t value) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(16, '0');
-  for (int i = 15; i >= 0; --i, value >>= 4)
-    text[static_cast<std::size_t>(i)] = kDigits[value & 15];
-  return text;
-}
-
 std::string entry_value(const RunConfig& config, const std::string& name) {
   for (const ConfigEntry& entry : config_entries()) {
     if (entry.name == name) return entry.get(config);
@@ -59,7 +52,7 @@ void require_equal(const std::string& what, const std::string& saved, const std:
 std::string to_json(const RunState& state) {
   json epochs = json::array();
   for (const auto& [epoch, count] : state.epochs) {
-    epochs.push_back({{"epoch", epoch}, {"rows", count.rows}, {"hash", hex(count.hash)}});
+    epochs.push_back({{"epoch", epoch}, {"rows", count.rows}, {"hash", hex_text(count.hash)}});
   }
   return json{{"config", state.config_ini},
               {"position_plan", state.position_plan},
@@ -71,7 +64,7 @@ std::string to_json(const RunState& state) {
               {"step", state.step},
               {"tokens", state.tokens},
               {"skipped_steps", state.skipped_steps},
-              {"masks_hash", hex(state.masks_hash)},
+              {"masks_hash", hex_text(state.masks_hash)},
               {"epochs", epochs},
               {"world_size", state.world_size},
               {"threads", state.threads},

@@ -5,11 +5,9 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +18,7 @@
 #include "launcher/model_loading.h"
 #include "launcher/model_parameters.h"
 #include "launcher/stop_signal.h"
+#include "launcher/value_text.h"
 
 namespace tupelo {
 namespace {
@@ -73,12 +72,6 @@ std::uint64_t bit_hash(const torch::Tensor& tensor) {
   }
   for (; left > 0; --left, ++bytes) hash = (hash ^ *bytes) * 0x100000001b3ULL;
   return hash;
-}
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
 }
 
 }  // namespace
@@ -217,7 +210,7 @@ void Trainer::record(const StepRecord& step) {
       {"tokens", tokens_},
       {"tokens_per_second", rate},
       {"data_wait_seconds", waited_seconds_},
-      {"masks_hash", hex(masks_hash)}};
+      {"masks_hash", hex_text(masks_hash)}};
   if (step.skipped) object["skipped"] = true;
   metrics_->append(object.dump());
 
@@ -242,13 +235,13 @@ void Trainer::close_epochs() {
                                               {"event", "epoch"},
                                               {"finished_epoch", closed.epoch},
                                               {"rows", closed.rows},
-                                              {"ledger", hex(closed.hash)},
+                                              {"ledger", hex_text(closed.hash)},
                                               {"complete", closed.complete}}
                            .dump());
     }
     TORCH_CHECK(closed.complete, "epoch ", closed.epoch,
                 " did not use each row exactly once: ", closed.rows, " rows, ledger ",
-                hex(closed.hash));
+                hex_text(closed.hash));
   }
 }
 
@@ -309,8 +302,8 @@ NamedTensors Trainer::model_tensors() const {
 void Trainer::require_equal_replicas() {
   std::uint64_t hash = 0;
   for (const auto& [name, tensor] : model_tensors()) hash = hash * 31 + bit_hash(tensor);
-  const std::string first = context_.communicator.broadcast(hex(hash), 0);
-  const bool equal = context_.communicator.all_agree(first == hex(hash));
+  const std::string first = context_.communicator.broadcast(hex_text(hash), 0);
+  const bool equal = context_.communicator.all_agree(first == hex_text(hash));
   TORCH_CHECK(equal, "the ranks' parameters differ at step ", step_,
               "; memory or network corrupted a replica, nothing was saved");
 }

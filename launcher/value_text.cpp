@@ -87,4 +87,11 @@ std::string number_text(double value) {
   return std::string(buffer.data(), end);
 }
 
+std::string hex_text(std::uint64_t value) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (std::size_t i = text.size(); i-- > 0; value >>= 4) text[i] = kDigits[value & 15];
+  return text;
+}
+
 }  // namespace tupelo

@@ -17,5 +17,7 @@ bool parse_flag(const std::string& text);
 
 // The shortest text that parses back to exactly `value`.
 std::string number_text(double value);
+// 16 hexadecimal digits.
+std::string hex_text(std::uint64_t value);
 
 }  // namespace tupelo

@@ -51,6 +51,11 @@ TEST(ValueText, NumbersAndPercentages) {
   }
 }
 
+TEST(ValueText, HexadecimalKeepsAllBits) {
+  EXPECT_EQ(hex_text(0xfedcba9876543210ULL), "fedcba9876543210");
+  EXPECT_EQ(hex_text(1), "0000000000000001");
+}
+
 TEST(NearestName, FindsLikelySlipsOnly) {
   const std::vector<std::string> names = {"train.steps", "train.save-every", "model.layers"};
   EXPECT_EQ(nearest_name("train.step", names), "train.steps");
