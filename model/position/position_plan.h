@@ -18,8 +18,8 @@ namespace tupelo {
 // merges all entries with the same name and options into one group.
 struct PositionPlan {
   struct Group {
-    std::string encoding;  // never "none"
-    PositionOptions options;
+    std::string encoding;     // never "none"
+    PositionOptions options;  // checked; only those that differ from their defaults, without share
     std::vector<std::int64_t> layers;
   };
   std::vector<Group> groups;

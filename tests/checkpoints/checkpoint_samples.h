@@ -12,7 +12,8 @@ namespace tupelo {
 
 inline bool same_bits(const torch::Tensor& left, const torch::Tensor& right) {
   return left.sizes() == right.sizes() && left.scalar_type() == right.scalar_type() &&
-         std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+         (left.nbytes() == 0 ||
+          std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0);
 }
 
 // `variant` tells saves of one step apart.
