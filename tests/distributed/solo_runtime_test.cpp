@@ -1,0 +1,65 @@
+// A process that no launcher started, and what a build without CUDA answers.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "distributed/backends.h"
+#include "distributed/mpi_runtime.h"
+
+namespace tupelo {
+namespace {
+
+class SoloRuntime : public ::testing::Test {
+ protected:
+  SoloRuntime() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
+                             "SLURM_LAUNCH_NODE_IPADDR", "SLURM_STEP_NUM_TASKS"}) {
+      unsetenv(name);
+    }
+  }
+};
+
+TEST_F(SoloRuntime, IsAWorldOfOneWithoutMpi) {
+  const MpiRuntime runtime;
+  EXPECT_FALSE(MpiRuntime::started_by_launcher());
+  EXPECT_FALSE(runtime.is_initialized());
+  EXPECT_EQ(runtime.rank(), 0);
+  EXPECT_EQ(runtime.world_size(), 1);
+  EXPECT_EQ(runtime.local_rank(), 0);
+  EXPECT_EQ(runtime.local_size(), 1);
+  ASSERT_EQ(runtime.hosts().size(), 1u);
+  EXPECT_FALSE(runtime.hosts().front().empty());
+}
+
+TEST_F(SoloRuntime, HasAnMpiCommunicatorOfOne) {
+  const MpiRuntime runtime;
+  const auto communicator = make_mpi_communicator(runtime);
+  EXPECT_EQ(communicator->backend(), "mpi");
+  EXPECT_EQ(communicator->world_size(), 1);
+  EXPECT_EQ(communicator->sum(2.5), 2.5);
+}
+
+TEST_F(SoloRuntime, NcclIsThereOrSaysSo) {
+  const MpiRuntime runtime;
+  EXPECT_THROW(make_nccl_communicator(runtime, nccl_is_available() ? 1000 : 0),
+               std::invalid_argument);
+}
+
+TEST_F(SoloRuntime, OnlyTasksOfALauncherCount) {
+  setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+  EXPECT_FALSE(MpiRuntime::started_by_launcher()) << "a batch script";
+  setenv("SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1", 1);
+  EXPECT_TRUE(MpiRuntime::started_by_launcher()) << "a task of srun";
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  EXPECT_FALSE(MpiRuntime::started_by_launcher()) << "an interactive shell of srun";
+  setenv("PMIX_RANK", "0", 1);
+  EXPECT_TRUE(MpiRuntime::started_by_launcher());
+}
+
+TEST_F(SoloRuntime, AbortEndsTheProcessWithItsCode) {
+  EXPECT_EXIT(MpiRuntime().abort(75), ::testing::ExitedWithCode(75), "");
+}
+
+}  // namespace
+}  // namespace tupelo
