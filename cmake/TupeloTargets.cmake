@@ -20,10 +20,12 @@ endif()
 set(CMAKE_BUILD_RPATH ${LibTorch_RPATH})
 set(CMAKE_INSTALL_RPATH ${LibTorch_RPATH})
 
-# torch/torch.h costs about 20 s per source file; compiled once and reused it costs about 5 s.
+# LibTorch's headers cost 10 to 20 s per source file. These few, compiled once and reused, serve all of
+# ours; torch/torch.h would have every file instantiate its templates again.
 add_library(tupelo_precompiled STATIC "${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp")
 target_link_libraries(tupelo_precompiled PUBLIC tupelo_flags LibTorch::cpu)
-target_precompile_headers(tupelo_precompiled PRIVATE <torch/torch.h>)
+target_precompile_headers(tupelo_precompiled PRIVATE <torch/types.h> <torch/utils.h> <torch/nn/module.h>
+                          <torch/csrc/autograd/custom_function.h>)
 
 # tupelo_room(<room> [SOURCES <files>] [PLAIN <files>] [LIBS <targets>] [PRIVATE_LIBS <targets>])
 # A folder of the tree as a static library `tupelo_<room>`. SOURCES include LibTorch and get the

@@ -1,7 +1,9 @@
 #include "model/position/option_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -18,19 +20,29 @@ std::string joined(const std::vector<std::string>& values, const char* separator
   return text;
 }
 
+template <typename Number>
+bool parse_number(const std::string& text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+template <typename Number>
+std::string shortest_text(Number value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return std::string(text.data(), end);
+}
+
 std::string valid_values(const PositionOptionKind& kind) {
   if (!kind.values.empty()) {
     return joined(kind.values, "|");
   }
-  const std::string integer = "an integer >= " + std::to_string(kind.minimum);
-  const bool default_is_word = !kind.default_value.empty() && !std::isdigit(kind.default_value[0]);
-  return default_is_word ? kind.default_value + "|" + integer : integer;
+  const std::string number =
+      (kind.real ? "a number > " : "an integer >= ") + std::to_string(kind.minimum);
+  double value = 0;
+  return parse_number(kind.default_value, value) ? number : kind.default_value + "|" + number;
 }
 
-bool parse_integer(const std::string& text, std::int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 std::string checked_value(const std::string& owner, const PositionOptionKind& kind,
                           const std::string& value) {
@@ -48,11 +60,19 @@ std::string checked_value(const std::string& owner, const PositionOptionKind& ki
     }
     return value;
   }
+  if (kind.real) {
+    double number = 0;
+    if (!parse_number(value, number) || !std::isfinite(number) ||
+        !(number > static_cast<double>(kind.minimum))) {
+      reject();
+    }
+    return shortest_text(number);
+  }
   std::int64_t number = 0;
-  if (!parse_integer(value, number) || number < kind.minimum) {
+  if (!parse_number(value, number) || number < kind.minimum) {
     reject();
   }
-  return std::to_string(number);
+  return shortest_text(number);
 }
 
 [[noreturn]] void reject_unknown(const std::string& owner, const std::string& name,
@@ -104,7 +124,12 @@ bool OptionReader::flag(const std::string& name) const { return text(name) == "t
 
 std::int64_t OptionReader::integer(const std::string& name, std::int64_t fallback) const {
   std::int64_t value = fallback;
-  return parse_integer(text(name), value) ? value : fallback;
+  return parse_number(text(name), value) ? value : fallback;
+}
+
+double OptionReader::number(const std::string& name, double fallback) const {
+  double value = fallback;
+  return parse_number(text(name), value) ? value : fallback;
 }
 
 PositionOptions OptionReader::canonical() const {

@@ -1,4 +1,4 @@
-// Options of a plan entry, checked against what the encoding declares.
+// Options of an encoding, checked against what it declares.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace tupelo {
 class OptionReader {
  public:
   // Throws std::invalid_argument that names `owner` (the encoding), the option or value at fault
-  // and what is valid: an unknown option, one given twice, a value outside its list, no integer,
-  // too small an integer.
+  // and what is valid: an unknown option, one given twice, a value outside its list, no number, too
+  // small a number.
   OptionReader(const std::string& owner, const std::vector<PositionOptionKind>& kinds,
                const PositionOptions& given);
 
@@ -24,8 +24,10 @@ class OptionReader {
   bool flag(const std::string& name) const;  // an option whose values are true and false
   // An integer option; `fallback` when its value is a word (the default, such as "longest").
   std::int64_t integer(const std::string& name, std::int64_t fallback = 0) const;
+  // The same for an option with real = true.
+  double number(const std::string& name, double fallback = 0.0) const;
 
-  // The options that differ from their defaults, in declared order, integers without leading zeros.
+  // The options that differ from their defaults, in declared order, numbers in their shortest form.
   PositionOptions canonical() const;
 
  private:

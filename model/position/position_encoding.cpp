@@ -1,7 +1,6 @@
 #include "model/position/position_encoding.h"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include "model/position/kinds.h"
@@ -10,12 +9,6 @@
 
 namespace tupelo {
 namespace {
-
-using TermTensor = torch::Tensor AttentionTerms::*;
-constexpr TermTensor kTermTensors[] = {
-    &AttentionTerms::bias,       &AttentionTerms::query_gain,       &AttentionTerms::query_offset,
-    &AttentionTerms::key_offset, &AttentionTerms::query_extra_gain, &AttentionTerms::query_extra,
-    &AttentionTerms::key_extra};
 
 std::vector<PositionEncodingKind> all_kinds() {
   std::vector<PositionEncodingKind> kinds = {
@@ -38,32 +31,20 @@ bool is_called(const PositionEncodingKind& kind, const std::string& name) {
 
 }  // namespace
 
-std::vector<torch::Tensor> AttentionTerms::tensors() const {
-  std::vector<torch::Tensor> defined;
-  for (const TermTensor member : kTermTensors) {
-    if ((this->*member).defined()) {
-      defined.push_back(this->*member);
-    }
-  }
-  return defined;
+std::vector<AttentionTerms> PositionEncoding::layer_terms(std::int64_t tokens,
+                                                          std::int64_t layers) {
+  return std::vector<AttentionTerms>(static_cast<std::size_t>(layers), terms(tokens));
 }
 
-AttentionTerms AttentionTerms::with_tensors(const std::vector<torch::Tensor>& tensors) const {
-  AttentionTerms terms = *this;
-  auto next = tensors.begin();
-  for (const TermTensor member : kTermTensors) {
-    if ((terms.*member).defined()) {
-      terms.*member = *next++;
-    }
-  }
-  return terms;
+void PositionEncoding::initialize(double, const at::Generator&) {}
+
+PositionPicture PositionEncoding::picture(std::int64_t tokens) {
+  PositionPicture picture;
+  picture.correlation = terms(tokens).bias;
+  return picture;
 }
 
-AttentionTerms plain_attention_terms(std::int64_t head_width) {
-  AttentionTerms terms;
-  terms.scale = 1.0 / std::sqrt(static_cast<double>(head_width));
-  return terms;
-}
+double PositionEncoding::terms_flops(std::int64_t) const { return 0.0; }
 
 const std::vector<PositionEncodingKind>& position_encoding_kinds() {
   static const std::vector<PositionEncodingKind> kinds = all_kinds();

@@ -1,4 +1,4 @@
-// What a position encoding offers to a layer. Formulas: docs/positions.md.
+// What a position encoding offers to the layers of a group. Formulas: docs/positions.md.
 //
 // Shape letters: B batch, T tokens, H hidden, N heads, D head width, P position width (here and in
 // model/encoder.h).
@@ -9,63 +9,67 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "model/position/attention_terms.h"
+#include "model/position/length_extension.h"
 #include "model/position/position_option.h"
 
 namespace tupelo {
-
-// Everything that a group's encoding adds to the attention of its layers, computed once per forward
-// pass and handed to each of them:
-//   scores = scale * [(query_gain q + query_offset)(k + key_offset)^T
-//                     + (query_extra_gain q + query_extra) key_extra^T] + bias
-// Undefined tensors mean "nothing": offset, extra and bias 0, query_gain 1, query_extra_gain 0. The
-// extra features are there when key_extra is; E is their width, E = D where query_extra_gain is
-// used.
-struct AttentionTerms {
-  double scale = 0.0;
-  torch::Tensor bias;              // [N,T,T], float32 or wider, independent of the input
-  torch::Tensor query_gain;        // [N,1,1]
-  torch::Tensor query_offset;      // [N,T,D]
-  torch::Tensor key_offset;        // [N,T,D]
-  torch::Tensor query_extra_gain;  // [N,1,1]
-  torch::Tensor query_extra;       // [N,T,E]
-  torch::Tensor key_extra;         // [N,T,E]
-
-  // The defined tensors in a fixed order, and the same terms around other tensors in that order.
-  std::vector<torch::Tensor> tensors() const;
-  AttentionTerms with_tensors(const std::vector<torch::Tensor>& tensors) const;
-};
-
-// The terms of `none`: scale 1 / sqrt(head_width).
-AttentionTerms plain_attention_terms(std::int64_t head_width);
 
 struct PositionContext {
   std::int64_t heads = 0;
   std::int64_t head_width = 0;
   std::int64_t max_positions = 0;  // N of the formulas: longest sequence that tables cover
   double layer_norm_epsilon = 1e-5;
+  std::int64_t layers = 1;   // of the group
+  LengthExtension extension = {};  // rules for sequences longer than max_positions
+
+  std::int64_t hidden_size() const { return heads * head_width; }
+};
+
+// Which of a layer's own query, key and value maps have a bias.
+struct ContentBiases {
+  bool query = true, key = true, value = true;
+};
+
+// The position part of the scores by itself, for reports. Scaled as in the scores; undefined where
+// an encoding has no such part.
+struct PositionPicture {
+  torch::Tensor correlation;    // [N,T,T]: position with position, independent of the input
+  torch::Tensor distance_bias;  // [N,2T-1]: entry r + T - 1 for distance r = j - i
 };
 
 // One object per group of layers. Its parameters are the group's; layers of a group share them.
 class PositionEncoding : public torch::nn::Module {
  public:
-  // Terms for sequences of `tokens` tokens (1 <= tokens <= max_positions), differentiable with
-  // respect to the encoding's parameters. Called once per forward pass and group. Throws
-  // std::invalid_argument for a longer sequence than the tables cover, naming both lengths.
+  static constexpr std::int64_t kAnyLength = std::numeric_limits<std::int64_t>::max();
+
+  // Terms for sequences of `tokens` >= 1 tokens, differentiable with respect to the encoding's
+  // parameters; those for a shorter sequence are their first(). Called once per forward pass and
+  // group. Throws std::invalid_argument, naming both lengths, for a longer sequence than longest().
   virtual AttentionTerms terms(std::int64_t tokens) = 0;
+  // One entry per layer of the group. By default all share terms(tokens).
+  virtual std::vector<AttentionTerms> layer_terms(std::int64_t tokens, std::int64_t layers);
 
   // Draws initial values from `generator` (on the CPU); `standard_deviation` is the model's (0.02).
-  virtual void initialize(double standard_deviation, const at::Generator& generator) = 0;
+  virtual void initialize(double standard_deviation, const at::Generator& generator);
 
   // Names (relative to this module) of parameters that weight decay must leave alone.
-  virtual std::vector<std::string> undecayed_parameters() const = 0;
-
+  virtual std::vector<std::string> undecayed_parameters() const { return {}; }
   // Defaults for the optimizer's `position` parameter group.
   virtual double learning_rate_multiplier() const { return 1.0; }
+
+  // Longest sequence, with the extension taken into account.
+  virtual std::int64_t longest() const { return kAnyLength; }
+  virtual ContentBiases content_biases() const { return {}; }
+  // Called under NoGradGuard by reports. By default the bias of terms() is the correlation.
+  virtual PositionPicture picture(std::int64_t tokens);
+  // Floating-point operations of one terms(tokens), multiply and add counted apart.
+  virtual double terms_flops(std::int64_t tokens) const;
 };
 
 // One row per attention encoding. A new encoding is a new file and a new row.

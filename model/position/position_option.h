@@ -15,9 +15,10 @@ using PositionOptions = std::vector<std::pair<std::string, std::string>>;
 struct PositionOptionKind {
   std::string name;
   std::string default_value;
-  std::vector<std::string> values;  // what is valid; empty: an integer >= minimum, or the default
+  std::vector<std::string> values;  // what is valid; empty: a number, or the default
   std::string meaning;
-  std::int64_t minimum = 1;
+  std::int64_t minimum = 1;  // of numbers
+  bool real = false;         // numbers may have a fraction, and must exceed the minimum
 };
 
 }  // namespace tupelo

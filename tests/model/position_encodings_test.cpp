@@ -1,7 +1,7 @@
 // What every row of the table of encodings must do, in its default form and with each value of each
 // option.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,7 +1,7 @@
 // A small RoBERTa and a batch for it.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <memory>
 #include <string>
