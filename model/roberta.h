@@ -9,6 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "model/attention.h"
+#include "model/position/length_extension.h"
+#include "model/position/position_encoding.h"
+#include "model/position/position_plan.h"
+#include "model/token_layout.h"
+
 namespace tupelo {
 
 struct ModelOptions {
@@ -23,10 +29,20 @@ struct ModelOptions {
   double attention_dropout = 0.1;
   double layer_norm_epsilon = 1e-5;
   double initializer_range = 0.02;
-  // Encoding added to the input embeddings: none | learned | sinusoidal.
+  // Encoding at the input, "none" or "NAME(option=value,...)"; model/position/input_encoding.h.
   std::string input_position = "learned";
   // Attention encodings per layer; grammar in model/position/position_plan.h.
   std::string position = "all:none";
+  // A model without any position information is refused unless this is set.
+  bool allow_no_position = false;
+  // Factor on the scores that grows with the length of a sequence: off | plain | clip16 | max1.
+  std::string logn = "off";
+  std::int64_t logn_length = 0;  // N of its formula; 0: max_positions
+  // Absolute positions in front of the last layer only (DeBERTa's enhanced mask decoder):
+  // none | emd | emd(steps=2).
+  std::string mask_decoder = "none";
+  // What happens beyond max_positions; not part of a model's identity.
+  LengthExtension extension = {};
   // Layers whose activations are recomputed in backward instead of kept: none | all | "0-3+6".
   std::string recompute = "none";
 };
@@ -56,15 +72,30 @@ class RobertaForMaskedLm : public torch::nn::Module {
   // default generator; seed it before the call.
   MaskedLmOutput masked_lm_loss(const torch::Tensor& input_ids, const torch::Tensor& attention_mask,
                                 const torch::Tensor& masked_positions, const torch::Tensor& labels);
+  MaskedLmOutput masked_lm_loss(const torch::Tensor& input_ids, const TokenLayout& layout,
+                                const torch::Tensor& masked_positions, const torch::Tensor& labels);
 
-  // [B,T,H] after the last layer.
+  // [B,T,H] after the last layer (after the mask decoder, when there is one). Throws
+  // std::invalid_argument for a sequence longer than longest().
   torch::Tensor hidden_states(const torch::Tensor& input_ids, const torch::Tensor& attention_mask);
+  torch::Tensor hidden_states(const torch::Tensor& input_ids, const TokenLayout& layout);
   // [M,V] for rows [M,H] of hidden states.
   torch::Tensor logits(const torch::Tensor& hidden);
 
   const ModelOptions& options() const;
   // The canonical plan text, which a checkpoint stores and a restore compares.
   std::string position_plan() const;
+  const PositionPlan& plan() const;
+  // One per group of the plan; the model owns them.
+  const std::vector<std::shared_ptr<PositionEncoding>>& encodings() const;
+  // What each layer's attention gets for sequences of `tokens` tokens, as in a forward pass.
+  std::vector<AttentionTerms> terms_of_layers(std::int64_t tokens) const;
+  // Longest sequence that every encoding covers.
+  std::int64_t longest() const;
+
+  // The observer, nullptr for none, sees every forward pass from now on, except layers that are
+  // recomputed. The caller owns it and takes it back before it dies.
+  void observe(AttentionObserver* observer);
 
   // Full names of parameters by treatment (optim/optimizer.h ParameterGroup).
   struct ParameterRoles {
