@@ -12,6 +12,9 @@ namespace {
 
 std::vector<PositionEncodingKind> all_kinds() {
   std::vector<PositionEncodingKind> kinds = {
+      alibi_kind(),
+      rope_kind(),
+      t5_kind(),
       tupe_absolute_kind(),
       tupe_relative_kind(),
       tupe_full_kind(),
