@@ -44,6 +44,8 @@ class InputEncoding : public torch::nn::Module {
   // Names (relative to this module) of parameters that weight decay must leave alone.
   virtual std::vector<std::string> undecayed_parameters() const { return {}; }
 
+  // Longest sequence, with the extension taken into account.
+  virtual std::int64_t longest() const { return kAnyLength; }
   virtual ComplexScores complex_scores() const { return ComplexScores::kNone; }
   // [B,T,H] from what the last layer returns; the identity unless hidden states are complex.
   virtual torch::Tensor collapse(const torch::Tensor& hidden) { return hidden; }

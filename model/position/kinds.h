@@ -31,6 +31,9 @@ InputEncodingKind learned_input_kind();
 InputEncodingKind recursive_input_kind();
 InputEncodingKind sinusoidal_input_kind();
 
+// For implementations: how messages about options name an encoding at the input.
+std::string input_owner(const std::string& encoding);
+
 // For implementations: throws std::invalid_argument when `tokens` exceeds `covered` (names both).
 void check_covered(const std::string& encoding, std::int64_t tokens, std::int64_t covered);
 

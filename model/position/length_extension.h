@@ -4,10 +4,13 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace tupelo {
+
+inline constexpr std::int64_t kAnyLength = std::numeric_limits<std::int64_t>::max();
 
 // What a table of N positions says about more than N.
 enum class TableExtension {
@@ -37,6 +40,12 @@ struct LengthExtension {
 // "error", "align", "scale", "hier", "copy". Throws std::invalid_argument with the nearest name.
 TableExtension parse_table_extension(const std::string& name);
 const std::vector<std::string>& table_extension_names();
+
+// The most positions that a table of N offers: N, N^2, or kAnyLength.
+std::int64_t extended_length(std::int64_t positions, const LengthExtension& extension);
+
+// Throws std::invalid_argument that names `owner` unless alpha is in (0,1) and not 1/2.
+void check_hierarchical_alpha(const std::string& owner, double alpha);
 
 // [new_rows,W]: `table` [kept+N,W], its first `kept` rows as they are and the N others extended to
 // new_rows - kept; the first new_rows rows, a view, when the table has that many.

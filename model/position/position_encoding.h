@@ -9,7 +9,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +45,7 @@ struct PositionPicture {
 // One object per group of layers. Its parameters are the group's; layers of a group share them.
 class PositionEncoding : public torch::nn::Module {
  public:
-  static constexpr std::int64_t kAnyLength = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kAnyLength = tupelo::kAnyLength;
 
   // Terms for sequences of `tokens` >= 1 tokens, differentiable with respect to the encoding's
   // parameters; those for a shorter sequence are their first(). Called once per forward pass and

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "model/layer_set.h"
+#include "model/position/encoding_call.h"
 #include "model/position/option_reader.h"
 #include "model/position/spelling.h"
 
@@ -22,41 +23,6 @@ struct Entry {
 
 [[noreturn]] void reject(const std::string& entry, const std::string& what) {
   throw std::invalid_argument(std::string(kSetting) + ": entry '" + entry + "' " + what);
-}
-
-std::string trimmed(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(" \t\n");
-  return begin == std::string::npos
-             ? ""
-             : text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
-}
-
-// Pieces between `separator`s outside parentheses, trimmed.
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> pieces(1);
-  int depth = 0;
-  for (const char letter : text) {
-    depth += (letter == '(') - (letter == ')');
-    if (letter == separator && depth == 0) {
-      pieces.emplace_back();
-    } else {
-      pieces.back() += letter;
-    }
-  }
-  std::transform(pieces.begin(), pieces.end(), pieces.begin(), trimmed);
-  return pieces;
-}
-
-PositionOptions parse_options(const std::string& entry, const std::string& text) {
-  PositionOptions options;
-  for (const std::string& piece : split(text, ',')) {
-    const std::size_t equals = piece.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == piece.size()) {
-      reject(entry, "has '" + piece + "' where option=value belongs");
-    }
-    options.emplace_back(trimmed(piece.substr(0, equals)), trimmed(piece.substr(equals + 1)));
-  }
-  return options;
 }
 
 // Takes option `share` out of the options: the plan, not the encoding, obeys it.
@@ -85,27 +51,16 @@ Entry parse_entry(const std::string& text, std::int64_t layers) {
   }
   Entry entry;
   entry.layers = parse_layer_set(trimmed(text.substr(0, colon)), layers, kSetting);
-  const std::string what = trimmed(text.substr(colon + 1));
-  const std::size_t open = what.find('(');
-  const std::string name = trimmed(what.substr(0, open));
-  if (open != std::string::npos) {
-    if (what.back() != ')' || what.find(')') + 1 != what.size() ||
-        what.find('(', open + 1) != std::string::npos) {
-      reject(text, "has unbalanced parentheses");
-    }
-    entry.options = parse_options(text, what.substr(open + 1, what.size() - open - 2));
-  }
-  if (name == "none") {
-    if (!entry.options.empty()) {
-      reject(text, "gives options to none, which has no options");
-    }
-    entry.encoding = name;
+  EncodingCall call = parse_encoding_call(text.substr(colon + 1),
+                                          [&](const std::string& what) { reject(text, what); });
+  entry.encoding = call.name;
+  if (call.name == "none") {
     return entry;
   }
-  const PositionEncodingKind& kind = position_encoding_kind(name);
+  const PositionEncodingKind& kind = position_encoding_kind(call.name);
   entry.encoding = kind.name;
-  entry.share = take_share(text, entry.options);
-  entry.options = OptionReader(kind.name, kind.options, entry.options).canonical();
+  entry.share = take_share(text, call.options);
+  entry.options = OptionReader(kind.name, kind.options, call.options).canonical();
   return entry;
 }
 
@@ -150,19 +105,15 @@ void check_cover(const std::vector<Entry>& entries, std::int64_t layers) {
 }
 
 std::string entry_text(const PositionPlan::Group& group, std::int64_t layers) {
-  std::string options;
-  for (const auto& [name, value] : group.options) {
-    options += (options.empty() ? "" : ",") + name + "=" + value;
-  }
-  return layer_set_text(group.layers, layers) + ":" + group.encoding +
-         (options.empty() ? "" : "(" + options + ")");
+  return layer_set_text(group.layers, layers) + ":" +
+         encoding_call_text(group.encoding, group.options);
 }
 
 }  // namespace
 
 PositionPlan PositionPlan::parse(const std::string& text, std::int64_t layers) {
   std::vector<Entry> entries;
-  for (const std::string& piece : split(text, ',')) {
+  for (const std::string& piece : split_outside_parentheses(text, ',')) {
     entries.push_back(parse_entry(piece, layers));
   }
   check_cover(entries, layers);
