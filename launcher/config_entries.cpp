@@ -9,6 +9,8 @@
 #include "launcher/nearest_name.h"
 #include "launcher/run_config.h"
 #include "launcher/value_text.h"
+#include "model/position/input_encoding.h"
+#include "model/position/position_encoding.h"
 
 namespace tupelo {
 namespace {
@@ -81,6 +83,14 @@ std::vector<std::pair<std::string, std::string>> words(const std::vector<std::st
   return result;
 }
 
+// "none, learned, sinusoidal": the names of a table of encodings.
+template <typename Kind>
+std::string names_of(const std::vector<Kind>& kinds) {
+  std::string names = "none";
+  for (const Kind& kind : kinds) names += ", " + kind.name;
+  return names;
+}
+
 std::vector<ConfigEntry> model_entries() {
   return {
       integer(
@@ -113,12 +123,27 @@ std::vector<ConfigEntry> model_entries() {
       text(
           "model.position", [](auto& c) -> auto& { return c.model.position; },
           "attention position encoding per layer, e.g. \"0-5:none,6-11:tupe-r\" "
-          "(docs/positions.md)",
+          "(docs/positions.md); names: " +
+              names_of(position_encoding_kinds()),
           "position"),
       text(
           "model.input-position", [](auto& c) -> auto& { return c.model.input_position; },
-          "position encoding added to the embeddings: none, learned or sinusoidal",
+          "position encoding of the embeddings, NAME or NAME(option=value,...); names: " +
+              names_of(input_encoding_kinds()),
           "input-position"),
+      flag(
+          "model.allow-no-position", [](auto& c) -> auto& { return c.model.allow_no_position; },
+          "accept a model without any position information"),
+      choice<>(
+          "model.logn", [](auto& c) -> auto& { return c.model.logn; },
+          words({"off", "plain", "clip16", "max1"}),
+          "factor on the scores that grows with the logarithm of a sequence's length"),
+      integer(
+          "model.logn-length", [](auto& c) -> auto& { return c.model.logn_length; }, 0, 1 << 24,
+          "length at which that factor is 1; 0 = max-positions"),
+      text(
+          "model.mask-decoder", [](auto& c) -> auto& { return c.model.mask_decoder; },
+          "absolute positions in front of the last layer alone: none, emd or \"emd(steps=2)\""),
       text(
           "model.recompute", [](auto& c) -> auto& { return c.model.recompute; },
           "layers whose activations are recomputed in backward: none, all or \"0-3+6\"",

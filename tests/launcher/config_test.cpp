@@ -13,6 +13,8 @@
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
 #include "launcher/value_text.h"
+#include "model/position/input_encoding.h"
+#include "model/position/position_encoding.h"
 
 namespace tupelo {
 namespace {
@@ -78,11 +80,39 @@ TEST(Config, IniTextRoundTrips) {
   first.set("model.position", "0-3:none,4-11:tupe-r(share=layer)", "test");
   first.set("optim.learning-rate", "3e-4", "test");
   first.set("data.packing", "doc", "test");
+  first.set("model.input-position", "sinusoidal(layout=concat)", "test");
+  first.set("model.logn", "clip16", "test");
+  first.set("model.logn-length", "128", "test");
+  first.set("model.mask-decoder", "emd(steps=1)", "test");
+  first.set("model.allow-no-position", "true", "test");
   for (bool origins : {false, true}) {
     ConfigBuilder second;
     second.apply_text(first.to_ini(origins), "text");
     EXPECT_EQ(second.to_ini(false), first.to_ini(false));
-    EXPECT_EQ(second.config().model.position, "0-3:none,4-11:tupe-r(share=layer)");
+    const ModelOptions& model = second.config().model;
+    EXPECT_EQ(model.position, "0-3:none,4-11:tupe-r(share=layer)");
+    EXPECT_EQ(model.input_position, "sinusoidal(layout=concat)");
+    EXPECT_EQ(model.logn, "clip16");
+    EXPECT_EQ(model.logn_length, 128);
+    EXPECT_EQ(model.mask_decoder, "emd(steps=1)");
+    EXPECT_TRUE(model.allow_no_position);
+  }
+}
+
+TEST(Config, HelpNamesEveryEncoding) {
+  const auto help = [](const std::string& name) {
+    for (const ConfigEntry& entry : config_entries()) {
+      if (entry.name == name) return entry.help;
+    }
+    return std::string();
+  };
+  ASSERT_FALSE(position_encoding_kinds().empty());
+  for (const PositionEncodingKind& kind : position_encoding_kinds()) {
+    EXPECT_NE(help("model.position").find(", " + kind.name), std::string::npos) << kind.name;
+  }
+  ASSERT_FALSE(input_encoding_kinds().empty());
+  for (const InputEncodingKind& kind : input_encoding_kinds()) {
+    EXPECT_NE(help("model.input-position").find(", " + kind.name), std::string::npos) << kind.name;
   }
 }
 
@@ -200,6 +230,26 @@ TEST(RunState, OnlyWhatDecidesTheResultMustStay) {
               require_same_run(saved, current);
             }).find("train.seed '1', this run has '18'"),
             std::string::npos);
+}
+
+TEST(RunState, WhatTheModelComputesMustStay) {
+  RunState saved;
+  saved.config_ini = ConfigBuilder().to_ini(false);
+  const std::vector<std::pair<std::string, std::string>> changes = {
+      {"model.input-position", "sinusoidal"},
+      {"model.logn", "plain"},
+      {"model.logn-length", "77"},
+      {"model.mask-decoder", "emd"}};
+  for (const auto& [name, value] : changes) {
+    ConfigBuilder builder;
+    builder.set(name, value, "test");
+    RunState current = saved;
+    current.config_ini = builder.to_ini(false);
+    const std::string message =
+        message_of<std::invalid_argument>([&] { require_same_run(saved, current); });
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+    EXPECT_NE(message.find("this run has '" + value + "'"), std::string::npos) << message;
+  }
 }
 
 TEST(CurvePlot, DrawsEveryPointAndRefusesNothing) {
