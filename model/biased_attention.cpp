@@ -3,11 +3,13 @@
 #include <ATen/ops/_softmax_backward_data.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cstdint>
+#include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "model/dropout.h"
+#include "model/relative_scores.h"
 
 namespace tupelo {
 namespace {
@@ -21,34 +23,38 @@ bool is_half(at::ScalarType type) { return type == at::kHalf || type == at::kBFl
 // [B,N,T,X] as the [B*N,T,X] that bmm wants.
 Tensor fold_heads(const Tensor& tensor) { return tensor.flatten(0, 1); }
 
-Tensor biased_scores(const Tensor& query, const Tensor& key, double scale,
-                     const std::optional<Tensor>& bias) {
+Tensor biased_scores(const Tensor& query, const Tensor& key, double scale, const Tensor& bias) {
   const auto batch = query.size(0), heads = query.size(1), tokens = query.size(2);
   const Tensor folded_query = fold_heads(query);
   const Tensor folded_key = fold_heads(key).transpose(1, 2);
   if (is_half(query.scalar_type())) {
     Tensor scores = at::bmm(folded_query, folded_key).to(at::kFloat).mul_(scale);
     scores = scores.view({batch, heads, tokens, tokens});
-    return bias ? scores.add_(*bias) : scores;
+    return bias.defined() ? scores.add_(bias) : scores;
   }
   Tensor scores = at::empty({batch, heads, tokens, tokens}, query.options());
-  if (bias) {
-    scores.copy_(*bias);
+  if (bias.defined()) {
+    scores.copy_(bias);
   }
   scores.view({batch * heads, tokens, tokens})
-      .baddbmm_(folded_query, folded_key, /*beta=*/bias ? 1.0 : 0.0, /*alpha=*/scale);
+      .baddbmm_(folded_query, folded_key, /*beta=*/bias.defined() ? 1.0 : 0.0, /*alpha=*/scale);
   return scores;
 }
 
-// Softmax over the admissible keys, zero for a sample that has none.
-Tensor probabilities_of(Tensor scores, const std::optional<Tensor>& admissible_keys) {
-  if (!admissible_keys) {
-    return at::softmax(scores, -1);
+// Softmax over the admissible keys, zero for a query that has none.
+Tensor probabilities_of(Tensor scores, const Tensor& admissible_keys, bool bias_blocks) {
+  if (admissible_keys.defined()) {
+    const Tensor blocked = admissible_keys.logical_not().unsqueeze(1).unsqueeze(1);  // [B,1,1,T]
+    scores.masked_fill_(blocked, -std::numeric_limits<double>::infinity());
   }
-  const Tensor blocked = admissible_keys->logical_not().unsqueeze(1).unsqueeze(1);  // [B,1,1,T]
-  scores.masked_fill_(blocked, -std::numeric_limits<double>::infinity());
+  Tensor without_key;  // [B,1,1,1] or [B,N,T,1]
+  if (bias_blocks) {
+    without_key = scores.amax(-1, /*keepdim=*/true).eq(-std::numeric_limits<double>::infinity());
+  } else if (admissible_keys.defined()) {
+    without_key = admissible_keys.any(-1).logical_not().view({-1, 1, 1, 1});
+  }
   Tensor probabilities = at::softmax(scores, -1);
-  return probabilities.masked_fill_(blocked.all(-1, /*keepdim=*/true), 0.0);
+  return without_key.defined() ? probabilities.masked_fill_(without_key, 0.0) : probabilities;
 }
 
 // Dropout that backward can repeat: a seed on the CPU, a stored mask elsewhere.
@@ -98,87 +104,173 @@ class RepeatableDropout {
   Tensor keep_;  // bool, undefined on the CPU
 };
 
-// softmax(scale q k^T + bias) v, keeping the probabilities and nothing else of size T x T for
-// backward. The batch sum of the bias' gradient happens here, so that autograd never sees an
-// expanded bias.
+// The operands as a list of those that are defined, and back.
+using Operand = Tensor AttentionOperands::*;
+constexpr Operand kOperands[] = {
+    &AttentionOperands::query,
+    &AttentionOperands::key,
+    &AttentionOperands::value,
+    &AttentionOperands::bias,
+    &AttentionOperands::relative_query_input,
+    &AttentionOperands::relative_key,
+    &AttentionOperands::relative_key_input,
+    &AttentionOperands::relative_query,
+    &AttentionOperands::relative_value,
+    &AttentionOperands::admissible_keys,
+};
+
+// Bit n is set when operand n is defined.
+std::int64_t defined_operands(const AttentionOperands& operands) {
+  std::int64_t present = 0;
+  for (std::size_t i = 0; i < std::size(kOperands); ++i) {
+    present |= static_cast<std::int64_t>((operands.*kOperands[i]).defined()) << i;
+  }
+  return present;
+}
+
+variable_list listed(const AttentionOperands& operands, std::int64_t present) {
+  variable_list list;
+  for (std::size_t i = 0; i < std::size(kOperands); ++i) {
+    if ((present >> i & 1) != 0) {
+      list.push_back(operands.*kOperands[i]);
+    }
+  }
+  return list;
+}
+
+AttentionOperands unlisted(at::TensorList list, std::int64_t present) {
+  AttentionOperands operands;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < std::size(kOperands); ++i) {
+    if ((present >> i & 1) != 0) {
+      operands.*kOperands[i] = list[next++];
+    }
+  }
+  return operands;
+}
+
+// What a query at i sees of a table of distances, a key at j sees of the flipped table: its own
+// distance to i is -r.
+Tensor seen_from_key(const Tensor& table) { return table.flip(1); }
+
+Tensor scores_of(const AttentionOperands& in, double scale) {
+  Tensor scores = biased_scores(in.query, in.key, scale, in.bias);
+  if (in.relative_key.defined()) {
+    add_relative_scores(scores, in.relative_query_input, in.relative_key, scale);
+  }
+  if (in.relative_query.defined()) {
+    add_relative_scores(scores.transpose(2, 3), in.relative_key_input,
+                        seen_from_key(in.relative_query), scale);
+  }
+  return scores;
+}
+
+// Keeps the probabilities and nothing else of size T x T for backward. The batch sums of the
+// gradients of bias and tables happen here, so that autograd never sees them expanded.
 class BiasedAttention : public torch::autograd::Function<BiasedAttention> {
  public:
-  // `bias` [N,T,T] and `admissible_keys` [B,T] may be absent.
-  static Tensor forward(AutogradContext* context, const Tensor& query_in, const Tensor& key_in,
-                        const Tensor& value_in, const std::optional<Tensor>& bias,
-                        const std::optional<Tensor>& admissible_keys, double scale,
-                        double dropout_probability) {
-    const Tensor query = query_in.contiguous();
-    const Tensor key = key_in.contiguous();
-    const Tensor value = value_in.contiguous();
-    const Tensor probabilities =
-        probabilities_of(biased_scores(query, key, scale, bias), admissible_keys);
-    const auto dropped = RepeatableDropout::draw(probabilities, dropout_probability);
-    const Tensor kept = dropped(probabilities).to(value.scalar_type());
-    context->save_for_backward({query, key, value, probabilities, dropped.keep()});
-    auto& saved = context->saved_data;
-    saved["scale"] = scale;
-    saved["seed"] = static_cast<std::int64_t>(dropped.mask().seed);
-    saved["probability"] = dropped.mask().probability;
-    if (bias) {
-      saved["bias_type"] = static_cast<std::int64_t>(bias->scalar_type());
+  // `tensors`: those of `present`, in the order of kOperands.
+  static Tensor forward(AutogradContext* context, at::TensorList tensors, std::int64_t present,
+                        bool bias_blocks, double scale, double dropout_probability) {
+    AttentionOperands in = unlisted(tensors, present);
+    for (const Operand member :
+         {&AttentionOperands::query, &AttentionOperands::key, &AttentionOperands::value}) {
+      in.*member = (in.*member).contiguous();
     }
-    return at::bmm(fold_heads(kept), fold_heads(value)).view(value.sizes());
+    const Tensor probabilities =
+        probabilities_of(scores_of(in, scale), in.admissible_keys, bias_blocks);
+    const auto dropped = RepeatableDropout::draw(probabilities, dropout_probability);
+    const Tensor kept = dropped(probabilities).to(in.value.scalar_type());
+
+    variable_list saved = listed(in, present);
+    saved.push_back(probabilities);
+    saved.push_back(dropped.keep());
+    context->save_for_backward(saved);
+    auto& data = context->saved_data;
+    data["present"] = present;
+    data["scale"] = scale;
+    data["seed"] = static_cast<std::int64_t>(dropped.mask().seed);
+    data["probability"] = dropped.mask().probability;
+
+    Tensor result = at::bmm(fold_heads(kept), fold_heads(in.value)).view(in.value.sizes());
+    if (in.relative_value.defined()) {
+      result.add_(relative_mixture(kept, in.relative_value));
+    }
+    return result;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto saved = context->get_saved_variables();
-    const Tensor &query = saved[0], &key = saved[1], &value = saved[2], &probabilities = saved[3];
+    const variable_list saved = context->get_saved_variables();
+    auto& data = context->saved_data;
+    const std::int64_t present = data["present"].toInt();
+    const AttentionOperands in = unlisted(saved, present);
+    const Tensor& probabilities = saved[saved.size() - 2];
     const RepeatableDropout dropped(
-        {static_cast<std::uint64_t>(context->saved_data["seed"].toInt()),
-         context->saved_data["probability"].toDouble()},
-        saved[4]);
-    const Tensor gradient = fold_heads(gradients[0].contiguous());
-
-    const Tensor kept = dropped(probabilities).to(value.scalar_type());
-    const Tensor value_gradient = at::bmm(fold_heads(kept).transpose(1, 2), gradient);
-    Tensor probability_gradient = at::bmm(gradient, fold_heads(value).transpose(1, 2))
-                                      .view(probabilities.sizes())
-                                      .to(probabilities.scalar_type());
-    dropped.in_place(probability_gradient);
-    const Tensor score_gradient = at::_softmax_backward_data(probability_gradient, probabilities,
-                                                             -1, probabilities.scalar_type());
-    const Tensor product_gradient = fold_heads(score_gradient).to(query.scalar_type());
-    const double scale = context->saved_data["scale"].toDouble();
-    const Tensor query_gradient = at::bmm(product_gradient, fold_heads(key)).mul_(scale);
-    const Tensor key_gradient =
-        at::bmm(product_gradient.transpose(1, 2), fold_heads(query)).mul_(scale);
-    return {query_gradient.view(query.sizes()),
-            key_gradient.view(key.sizes()),
-            value_gradient.view(value.sizes()),
-            bias_gradient(context, score_gradient),
-            Tensor(),
-            Tensor(),
-            Tensor()};
+        {static_cast<std::uint64_t>(data["seed"].toInt()), data["probability"].toDouble()},
+        saved.back());
+    AttentionOperands gradient;
+    const Tensor score_gradient =
+        through_values(in, probabilities, dropped, gradients[0].contiguous(), gradient);
+    through_scores(in, score_gradient, data["scale"].toDouble(), context->needs_input_grad(3),
+                   gradient);
+    variable_list result = listed(gradient, present);  // an undefined one stays undefined
+    result.resize(result.size() + 4);                  // present, bias_blocks, scale, dropout
+    return result;
   }
 
  private:
-  static Tensor bias_gradient(AutogradContext* context, const Tensor& score_gradient) {
-    const auto type = context->saved_data.find("bias_type");
-    // The bias is the fourth differentiable input, when there is one.
-    if (type == context->saved_data.end() || !context->needs_input_grad(3)) {
-      return {};
+  // Gradients of the values; returns that of the scores, [B,N,T,T].
+  static Tensor through_values(const AttentionOperands& in, const Tensor& probabilities,
+                               const RepeatableDropout& dropped, const Tensor& output_gradient,
+                               AttentionOperands& gradient) {
+    const Tensor kept = dropped(probabilities).to(in.value.scalar_type());
+    const Tensor folded = fold_heads(output_gradient);
+    gradient.value = at::bmm(fold_heads(kept).transpose(1, 2), folded).view(in.value.sizes());
+    Tensor probability_gradient = at::bmm(folded, fold_heads(in.value).transpose(1, 2))
+                                      .view(probabilities.sizes())
+                                      .to(probabilities.scalar_type());
+    if (in.relative_value.defined()) {
+      gradient.relative_value = relative_table_gradient(kept, output_gradient, in.relative_value);
+      add_relative_scores(probability_gradient, output_gradient, in.relative_value, 1.0);
     }
-    return score_gradient.sum(0).to(static_cast<at::ScalarType>(type->second.toInt()));
+    dropped.in_place(probability_gradient);
+    return at::_softmax_backward_data(probability_gradient, probabilities, -1,
+                                      probabilities.scalar_type());
+  }
+
+  static void through_scores(const AttentionOperands& in, const Tensor& score_gradient,
+                             double scale, bool wants_bias, AttentionOperands& gradient) {
+    const Tensor product_gradient = fold_heads(score_gradient).to(in.query.scalar_type());
+    gradient.query =
+        at::bmm(product_gradient, fold_heads(in.key)).mul_(scale).view(in.query.sizes());
+    gradient.key = at::bmm(product_gradient.transpose(1, 2), fold_heads(in.query))
+                       .mul_(scale)
+                       .view(in.key.sizes());
+    if (in.bias.defined() && wants_bias) {
+      gradient.bias = score_gradient.sum(0).to(in.bias.scalar_type());
+    }
+    if (in.relative_key.defined()) {
+      gradient.relative_query_input = relative_mixture(score_gradient, in.relative_key).mul_(scale);
+      gradient.relative_key =
+          relative_table_gradient(score_gradient, in.relative_query_input, in.relative_key)
+              .mul_(scale);
+    }
+    if (in.relative_query.defined()) {
+      const Tensor turned = score_gradient.transpose(2, 3);
+      const Tensor table = seen_from_key(in.relative_query);
+      gradient.relative_key_input = relative_mixture(turned, table).mul_(scale);
+      gradient.relative_query =
+          seen_from_key(relative_table_gradient(turned, in.relative_key_input, table).mul_(scale));
+    }
   }
 };
 
-std::optional<Tensor> if_defined(const Tensor& tensor) {
-  return tensor.defined() ? std::optional<Tensor>(tensor) : std::nullopt;
-}
-
 }  // namespace
 
-Tensor biased_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                        const Tensor& bias, const Tensor& admissible_keys, double scale,
-                        double dropout) {
-  return BiasedAttention::apply(query, key, value, if_defined(bias), if_defined(admissible_keys),
-                                scale, dropout);
+Tensor biased_attention(const AttentionOperands& operands, double scale, double dropout) {
+  const std::int64_t present = defined_operands(operands);
+  return BiasedAttention::apply(at::TensorList(listed(operands, present)), present,
+                                operands.bias_blocks, scale, dropout);
 }
 
 }  // namespace tupelo

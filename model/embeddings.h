@@ -7,26 +7,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "model/layers.h"
-#include "model/position/position_option.h"
-#include "model/position/sinusoidal.h"
+#include "model/position/input_encoding.h"
+#include "model/token_layout.h"
 
 namespace tupelo {
-
-// The encoding that is added at the input.
-class InputPosition {
- public:
-  enum class Kind { kNone, kLearned, kSinusoidal };
-
-  // "none", "learned", "sinusoidal" or "sinusoidal(layout=interleaved|concat|t2t)".
-  // Throws std::invalid_argument with the nearest name, or what the option may be.
-  static InputPosition parse(const std::string& text);
-
-  Kind kind = Kind::kNone;
-  SinusoidLayout layout = SinusoidLayout::kInterleaved;
-};
 
 struct EmbeddingsOptions {
   std::int64_t vocab_size = 0;
@@ -36,33 +22,32 @@ struct EmbeddingsOptions {
   double dropout = 0.0;
   double layer_norm_epsilon = 1e-5;
   InputPosition position;
+  LengthExtension extension = {};
 };
 
-// Parameters: word_embeddings, token_type_embeddings (one row), position_embeddings (learned only),
-// LayerNorm.
+// Parameters: word_embeddings, token_type_embeddings (one row), position_embeddings.* (those of the
+// input encoding), LayerNorm.
 class Embeddings : public torch::nn::Module {
  public:
   explicit Embeddings(const EmbeddingsOptions& options);
   void initialize(double standard_deviation, std::uint64_t seed);
 
-  // dropout(LN(word + token type 0 + position)), [B,T,H], for input_ids [B,T] int64. Learned
-  // positions count non-padding tokens from pad_id + 1; sinusoids count columns from 0. Throws
-  // std::invalid_argument when T exceeds a learned table.
-  torch::Tensor forward(const torch::Tensor& input_ids);
+  // dropout(LN(positions on (word + token type 0))), [B,T,H], or [2B,T,H] when the encoding makes
+  // hidden states complex, for input_ids [B,T] int64. Throws std::invalid_argument when a sequence
+  // is longer than the encoding covers.
+  torch::Tensor forward(const torch::Tensor& input_ids, const TokenLayout& layout);
 
+  // nullptr for "none".
+  const std::shared_ptr<InputEncoding>& position() const { return position_; }
   // The tied decoder's matrix, [V,H].
   const torch::Tensor& word_table() const { return words_->weight; }
 
  private:
-  torch::Tensor learned_positions(const torch::Tensor& input_ids) const;
-  torch::Tensor sinusoids(std::int64_t tokens);
-
-  EmbeddingsOptions options_;
+  double dropout_;
   std::shared_ptr<Embedding> words_;
-  std::shared_ptr<Embedding> positions_;
+  std::shared_ptr<InputEncoding> position_;
   std::shared_ptr<Embedding> token_types_;
   std::shared_ptr<LayerNorm> norm_;
-  torch::Tensor sinusoids_;  // [>=T,H] of the latest dtype and device; never saved, never cast
 };
 
 }  // namespace tupelo

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "model/encoder_layer.h"
+#include "model/mask_decoder.h"
 #include "model/position/position_encoding.h"
 
 namespace tupelo {
@@ -29,6 +30,7 @@ struct EncoderOptions {
   double attention_dropout = 0.0;
   double layer_norm_epsilon = 1e-5;
   std::vector<std::int64_t> recomputed_layers;  // sorted
+  std::vector<ContentBiases> content_biases;    // one per layer; empty: all biases
 };
 
 // Parameters: layer.<n>.*
@@ -38,13 +40,19 @@ class Encoder : public torch::nn::Module {
   // Each layer's values depend on `seed` and its own number only.
   void initialize(double standard_deviation, std::uint64_t seed);
 
-  // hidden [B,T,H]; terms_of_layer: L entries, which layers of a group share; admissible_keys [B,T]
-  // bool or undefined. Returns [B,T,H]. Layers to be recomputed keep only their input when
-  // gradients are wanted.
+  // hidden [B,T,H] ([2B,T,H] when it is complex); terms_of_layer: L entries, which layers of a
+  // group share. Returns the shape of hidden. Layers to be recomputed keep only their input when
+  // gradients are wanted. With a mask decoder the last layer is applied as that says. `decoder` and
+  // `observer` may be nullptr; the observer does not see recomputed layers.
   torch::Tensor forward(torch::Tensor hidden, const std::vector<AttentionTerms>& terms_of_layer,
-                        const torch::Tensor& admissible_keys) const;
+                        const TokenLayout& layout, const MaskDecoder* decoder,
+                        AttentionObserver* observer) const;
 
  private:
+  torch::Tensor apply(std::size_t layer, const torch::Tensor& hidden, const torch::Tensor& memory,
+                      const AttentionTerms& terms, const TokenLayout& layout,
+                      AttentionObserver* observer) const;
+
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
   std::vector<bool> recomputed_;
 };

@@ -1,12 +1,14 @@
 #include "model/encoder_layer.h"
 
+#include "model/border_convolution.h"
 #include "model/dropout.h"
 #include "model/encoder.h"
 
 namespace tupelo {
 
-EncoderLayer::EncoderLayer(const EncoderOptions& options) : dropout_(options.dropout) {
-  attention_ = register_module("attention", std::make_shared<SelfAttention>(options));
+EncoderLayer::EncoderLayer(const EncoderOptions& options, const ContentBiases& biases)
+    : dropout_(options.dropout) {
+  attention_ = register_module("attention", std::make_shared<SelfAttention>(options, biases));
   const auto intermediate =
       register_module("intermediate", std::make_shared<torch::nn::Module>("intermediate"));
   widening_ = intermediate->register_module(
@@ -25,9 +27,14 @@ void EncoderLayer::initialize(double standard_deviation, const at::Generator& ge
   norm_->initialize();
 }
 
-torch::Tensor EncoderLayer::forward(const torch::Tensor& hidden, const AttentionTerms& terms,
-                                    const torch::Tensor& admissible_keys) const {
-  const torch::Tensor attended = attention_->forward(hidden, terms, admissible_keys);
+torch::Tensor EncoderLayer::forward(const torch::Tensor& hidden, const torch::Tensor& memory,
+                                    const AttentionTerms& terms, const TokenLayout& layout,
+                                    AttentionObserver* observer) const {
+  const torch::Tensor input =
+      terms.convolution_weight.defined()
+          ? border_convolution(hidden, terms.convolution_weight, terms.convolution_bias, layout)
+          : hidden;
+  const torch::Tensor attended = attention_->forward(input, memory, terms, layout, observer);
   const torch::Tensor wide = at::gelu(widening_->forward(attended));  // [B,T,intermediate]
   return norm_->forward(attended +
                         dropout(narrowing_->forward(wide), is_training() ? dropout_ : 0.0));

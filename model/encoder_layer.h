@@ -18,13 +18,14 @@ struct EncoderOptions;
 // Parameters: attention.*, intermediate.dense, output.{dense,LayerNorm}.
 class EncoderLayer : public torch::nn::Module {
  public:
-  explicit EncoderLayer(const EncoderOptions& options);
+  EncoderLayer(const EncoderOptions& options, const ContentBiases& biases);
   void initialize(double standard_deviation, const at::Generator& generator);
 
   // u = attention half of hidden; LN(u + dropout(gelu(u W_1 + b_1) W_2 + b_2)), gelu by the error
-  // function. Shapes as in SelfAttention.
-  torch::Tensor forward(const torch::Tensor& hidden, const AttentionTerms& terms,
-                        const torch::Tensor& admissible_keys) const;
+  // function. Arguments as in SelfAttention; a convolution among the terms comes first.
+  torch::Tensor forward(const torch::Tensor& hidden, const torch::Tensor& memory,
+                        const AttentionTerms& terms, const TokenLayout& layout,
+                        AttentionObserver* observer = nullptr) const;
 
  private:
   double dropout_;

@@ -24,14 +24,19 @@ void fill_normal(torch::Tensor& tensor, double standard_deviation, at::Generator
   tensor.copy_(values);
 }
 
-Linear::Linear(std::int64_t in, std::int64_t out)
-    : weight(register_parameter("weight", torch::zeros({out, in}))),
-      bias(register_parameter("bias", torch::zeros({out}))) {}
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias)
+    : weight(register_parameter("weight", torch::zeros({out, in}))) {
+  if (with_bias) {
+    bias = register_parameter("bias", torch::zeros({out}));
+  }
+}
 
 void Linear::initialize(double standard_deviation, const at::Generator& generator) {
   torch::NoGradGuard no_grad;
   fill_normal(weight, standard_deviation, generator);
-  bias.zero_();
+  if (bias.defined()) {
+    bias.zero_();
+  }
 }
 
 torch::Tensor Linear::forward(const torch::Tensor& input) const {

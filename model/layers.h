@@ -21,10 +21,10 @@ at::Generator initial_value_generator(std::uint64_t seed, const std::string& nam
 // tensor's dtype and device are.
 void fill_normal(torch::Tensor& tensor, double standard_deviation, at::Generator generator);
 
-// y = x W^T + b, W [out,in].
+// y = x W^T + b, W [out,in]; without a bias, b is undefined and 0.
 class Linear : public torch::nn::Module {
  public:
-  Linear(std::int64_t in, std::int64_t out);
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true);
   void initialize(double standard_deviation, const at::Generator& generator);
   torch::Tensor forward(const torch::Tensor& input) const;
 

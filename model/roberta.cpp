@@ -7,8 +7,10 @@
 #include "model/embeddings.h"
 #include "model/encoder.h"
 #include "model/layer_set.h"
+#include "model/mask_decoder.h"
 #include "model/masked_lm_head.h"
 #include "model/position/position_plan.h"
+#include "model/position/spelling.h"
 
 namespace tupelo {
 namespace {
@@ -50,25 +52,37 @@ void check_options(const ModelOptions& options) {
   }
 }
 
-void check_some_position(const InputPosition& input, const PositionPlan& plan) {
-  if (input.kind == InputPosition::Kind::kNone && plan.groups.empty()) {
+void check_some_position(const ModelOptions& options, const InputPosition& input,
+                         const PositionPlan& plan) {
+  const bool none = input.name == "none" && plan.groups.empty() && options.mask_decoder == "none";
+  if (none && !options.allow_no_position) {
     reject(
         "no position information anywhere: input_position is none and so is every layer of the"
-        " position plan, so word order could not matter; set either");
+        " position plan, so word order could not matter; set either, or allow_no_position");
   }
 }
 
-EmbeddingsOptions embeddings_options(const ModelOptions& options, const InputPosition& position) {
-  return {options.vocab_size,
-          options.hidden_size,
-          options.max_positions,
-          options.pad_id,
-          options.dropout,
-          options.layer_norm_epsilon,
-          position};
+LengthTemperature parse_temperature(const std::string& name) {
+  const std::vector<std::string> names = {"off", "plain", "clip16", "max1"};
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    reject("logn=" + name + " is not valid" + spelling_hint(name, names) +
+           "; valid: " + comma_separated(names));
+  }
+  constexpr LengthTemperature kKinds[] = {LengthTemperature::kOff, LengthTemperature::kPlain,
+                                          LengthTemperature::kAtLeast16,
+                                          LengthTemperature::kAtLeastOne};
+  return kKinds[found - names.begin()];
 }
 
-EncoderOptions encoder_options(const ModelOptions& options) {
+EmbeddingsOptions embeddings_options(const ModelOptions& options, const InputPosition& position) {
+  return {options.vocab_size, options.hidden_size, options.max_positions,
+          options.pad_id,     options.dropout,     options.layer_norm_epsilon,
+          position,           options.extension};
+}
+
+EncoderOptions encoder_options(const ModelOptions& options,
+                               const std::vector<ContentBiases>& content_biases) {
   EncoderOptions encoder;
   encoder.layers = options.layers;
   encoder.hidden_size = options.hidden_size;
@@ -77,10 +91,41 @@ EncoderOptions encoder_options(const ModelOptions& options) {
   encoder.dropout = options.dropout;
   encoder.attention_dropout = options.attention_dropout;
   encoder.layer_norm_epsilon = options.layer_norm_epsilon;
+  encoder.content_biases = content_biases;
   if (options.recompute != "none") {
     encoder.recomputed_layers = parse_layer_set(options.recompute, options.layers, "recompute");
   }
   return encoder;
+}
+
+PositionContext position_context(const ModelOptions& options,
+                                 const std::vector<std::int64_t>& layers) {
+  PositionContext context;
+  context.heads = options.heads;
+  context.head_width = options.hidden_size / options.heads;
+  context.max_positions = options.max_positions;
+  context.layer_norm_epsilon = options.layer_norm_epsilon;
+  context.layers = static_cast<std::int64_t>(layers.size());
+  context.extension = options.extension;
+  return context;
+}
+
+// Complex heads are twice as wide as those that encodings make their terms for.
+void check_complex(const ModelOptions& options, ComplexScores scores, const PositionPlan& plan) {
+  const bool alone = plan.groups.empty() && options.mask_decoder == "none";
+  if (scores != ComplexScores::kNone && !alone) {
+    reject(
+        "input_position=" + options.input_position +
+        " makes all hidden states complex and cannot be combined with other encodings: position=" +
+        plan.to_string() + ", mask_decoder=" + options.mask_decoder +
+        "; valid beside it: all:none and none");
+  }
+}
+
+const std::string kInputPrefix = "roberta.embeddings.position_embeddings.";
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 struct PlaceInGroups {
@@ -104,10 +149,17 @@ std::optional<PlaceInGroups> place_in_groups(const std::string& parameter) {
 struct RobertaForMaskedLm::State {
   ModelOptions options;
   PositionPlan plan;
+  LengthTemperature temperature = LengthTemperature::kOff;
   std::shared_ptr<Embeddings> embeddings;
   std::shared_ptr<Encoder> encoder;
   std::vector<std::shared_ptr<PositionEncoding>> encodings;  // one per group
+  std::shared_ptr<MaskDecoder> mask_decoder;                 // or nullptr
   std::shared_ptr<MaskedLmHead> head;
+  AttentionObserver* observer = nullptr;
+
+  ComplexScores complex_scores() const {
+    return embeddings->position() ? embeddings->position()->complex_scores() : ComplexScores::kNone;
+  }
 };
 
 RobertaForMaskedLm::RobertaForMaskedLm(const ModelOptions& options)
@@ -117,25 +169,36 @@ RobertaForMaskedLm::RobertaForMaskedLm(const ModelOptions& options)
   State& state = *state_;
   state.options = options;
   state.plan = PositionPlan::parse(options.position, options.layers);
-  check_some_position(input, state.plan);
+  state.temperature = parse_temperature(options.logn);
+  check_some_position(options, input, state.plan);
 
+  std::vector<ContentBiases> biases(static_cast<std::size_t>(options.layers));
+  for (const PositionPlan::Group& group : state.plan.groups) {
+    state.encodings.push_back(make_position_encoding(
+        group.encoding, position_context(options, group.layers), group.options));
+    for (const std::int64_t layer : group.layers) {
+      biases[static_cast<std::size_t>(layer)] = state.encodings.back()->content_biases();
+    }
+  }
   const auto roberta = register_module("roberta", std::make_shared<torch::nn::Module>("roberta"));
   state.embeddings = roberta->register_module(
       "embeddings", std::make_shared<Embeddings>(embeddings_options(options, input)));
-  state.encoder =
-      roberta->register_module("encoder", std::make_shared<Encoder>(encoder_options(options)));
+  state.encoder = roberta->register_module(
+      "encoder", std::make_shared<Encoder>(encoder_options(options, biases)));
   const auto position =
       roberta->register_module("position", std::make_shared<torch::nn::Module>("position"));
-  const PositionContext context{options.heads, options.hidden_size / options.heads,
-                                options.max_positions, options.layer_norm_epsilon};
-  for (const PositionPlan::Group& group : state.plan.groups) {
-    state.encodings.push_back(
-        position->register_module(std::to_string(state.encodings.size()),
-                                  make_position_encoding(group.encoding, context, group.options)));
+  for (std::size_t i = 0; i < state.encodings.size(); ++i) {
+    position->register_module(std::to_string(i), state.encodings[i]);
+  }
+  state.mask_decoder = MaskDecoder::make(options.mask_decoder, options.max_positions,
+                                         options.hidden_size, options.extension);
+  if (state.mask_decoder) {
+    roberta->register_module("mask_decoder", state.mask_decoder);
   }
   state.head = register_module(
       "lm_head", std::make_shared<MaskedLmHead>(options.hidden_size, options.vocab_size,
                                                 options.layer_norm_epsilon));
+  check_complex(options, state.complex_scores(), state.plan);
 }
 
 void RobertaForMaskedLm::initialize(std::uint64_t seed) {
@@ -146,27 +209,49 @@ void RobertaForMaskedLm::initialize(std::uint64_t seed) {
     state_->encodings[i]->initialize(
         deviation, initial_value_generator(seed, "position." + std::to_string(i)));
   }
+  if (state_->mask_decoder) {
+    state_->mask_decoder->initialize(deviation, initial_value_generator(seed, "mask_decoder"));
+  }
   state_->head->initialize(deviation, seed);
+}
+
+std::vector<AttentionTerms> RobertaForMaskedLm::terms_of_layers(std::int64_t tokens) const {
+  const State& state = *state_;
+  std::vector<AttentionTerms> terms_of_layer(
+      static_cast<std::size_t>(state.options.layers),
+      plain_attention_terms(state.options.hidden_size / state.options.heads));
+  for (std::size_t i = 0; i < state.encodings.size(); ++i) {
+    const std::vector<std::int64_t>& layers = state.plan.groups[i].layers;
+    const auto terms =
+        state.encodings[i]->layer_terms(tokens, static_cast<std::int64_t>(layers.size()));
+    for (std::size_t n = 0; n < layers.size(); ++n) {
+      terms_of_layer[static_cast<std::size_t>(layers[n])] = terms[n];
+    }
+  }
+  for (AttentionTerms& terms : terms_of_layer) {
+    terms.temperature = state.temperature;
+    terms.temperature_length =
+        state.options.logn_length > 0 ? state.options.logn_length : state.options.max_positions;
+    terms.complex_scores = state.complex_scores();
+  }
+  return terms_of_layer;
 }
 
 torch::Tensor RobertaForMaskedLm::hidden_states(const torch::Tensor& input_ids,
                                                 const torch::Tensor& attention_mask) {
   TORCH_CHECK(input_ids.dim() == 2, "input_ids must be [B,T]");
-  const std::int64_t tokens = input_ids.size(1);
-  std::vector<AttentionTerms> terms_of_group;
-  for (const auto& encoding : state_->encodings) {
-    terms_of_group.push_back(encoding->terms(tokens));
-  }
-  const AttentionTerms plain =
-      plain_attention_terms(state_->options.hidden_size / state_->options.heads);
-  std::vector<AttentionTerms> terms_of_layer;
-  for (const std::int64_t group : state_->plan.group_of_layer) {
-    terms_of_layer.push_back(group < 0 ? plain : terms_of_group[static_cast<std::size_t>(group)]);
-  }
-  const torch::Tensor admissible_keys =
-      attention_mask.defined() ? attention_mask.to(torch::kBool) : attention_mask;
-  return state_->encoder->forward(state_->embeddings->forward(input_ids), terms_of_layer,
-                                  admissible_keys);
+  return hidden_states(input_ids, TokenLayout::rows(input_ids, attention_mask));
+}
+
+torch::Tensor RobertaForMaskedLm::hidden_states(const torch::Tensor& input_ids,
+                                                const TokenLayout& layout) {
+  State& state = *state_;
+  const std::vector<AttentionTerms> terms_of_layer = terms_of_layers(layout.longest());
+  const torch::Tensor hidden =
+      state.encoder->forward(state.embeddings->forward(input_ids, layout), terms_of_layer, layout,
+                             state.mask_decoder.get(), state.observer);
+  const auto& position = state.embeddings->position();
+  return position ? position->collapse(hidden) : hidden;
 }
 
 torch::Tensor RobertaForMaskedLm::logits(const torch::Tensor& hidden) {
@@ -177,7 +262,15 @@ MaskedLmOutput RobertaForMaskedLm::masked_lm_loss(const torch::Tensor& input_ids
                                                   const torch::Tensor& attention_mask,
                                                   const torch::Tensor& masked_positions,
                                                   const torch::Tensor& labels) {
-  const torch::Tensor hidden = hidden_states(input_ids, attention_mask);              // [B,T,H]
+  return masked_lm_loss(input_ids, TokenLayout::rows(input_ids, attention_mask), masked_positions,
+                        labels);
+}
+
+MaskedLmOutput RobertaForMaskedLm::masked_lm_loss(const torch::Tensor& input_ids,
+                                                  const TokenLayout& layout,
+                                                  const torch::Tensor& masked_positions,
+                                                  const torch::Tensor& labels) {
+  const torch::Tensor hidden = hidden_states(input_ids, layout);                      // [B,T,H]
   const torch::Tensor rows = hidden.flatten(0, 1).index_select(0, masked_positions);  // [M,H]
   const torch::Tensor scores = logits(rows);                                          // [M,V]
   const bool half = scores.scalar_type() == at::kHalf || scores.scalar_type() == at::kBFloat16;
@@ -192,17 +285,40 @@ const ModelOptions& RobertaForMaskedLm::options() const { return state_->options
 
 std::string RobertaForMaskedLm::position_plan() const { return state_->plan.to_string(); }
 
+const PositionPlan& RobertaForMaskedLm::plan() const { return state_->plan; }
+
+const std::vector<std::shared_ptr<PositionEncoding>>& RobertaForMaskedLm::encodings() const {
+  return state_->encodings;
+}
+
+std::int64_t RobertaForMaskedLm::longest() const {
+  std::int64_t longest = PositionEncoding::kAnyLength;
+  for (const auto& encoding : state_->encodings) {
+    longest = std::min(longest, encoding->longest());
+  }
+  if (state_->embeddings->position()) {
+    longest = std::min(longest, state_->embeddings->position()->longest());
+  }
+  return state_->mask_decoder ? std::min(longest, state_->mask_decoder->longest()) : longest;
+}
+
+void RobertaForMaskedLm::observe(AttentionObserver* observer) { state_->observer = observer; }
+
 RobertaForMaskedLm::ParameterRoles RobertaForMaskedLm::parameter_roles() const {
+  const auto input = state_->embeddings->position();
   ParameterRoles roles;
   for (const auto& parameter : named_parameters()) {
     const std::string& name = parameter.key();
+    std::optional<bool> decays;  // of position parameters
     if (const auto place = place_in_groups(name)) {
-      const auto undecayed = state_->encodings[place->group]->undecayed_parameters();
-      const bool decays =
-          std::find(undecayed.begin(), undecayed.end(), place->name) == undecayed.end();
-      (decays ? roles.position_decayed : roles.position_undecayed).push_back(name);
-    } else if (name == "roberta.embeddings.position_embeddings.weight") {
-      roles.position_decayed.push_back(name);
+      decays = !contains(state_->encodings[place->group]->undecayed_parameters(), place->name);
+    } else if (name.rfind(kInputPrefix, 0) == 0) {
+      decays = !contains(input->undecayed_parameters(), name.substr(kInputPrefix.size()));
+    } else if (name.rfind("roberta.mask_decoder.", 0) == 0) {
+      decays = true;
+    }
+    if (decays) {
+      (*decays ? roles.position_decayed : roles.position_undecayed).push_back(name);
     } else {
       (parameter.value().dim() > 1 ? roles.decayed : roles.undecayed).push_back(name);
     }

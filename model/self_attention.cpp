@@ -1,20 +1,19 @@
 #include "model/self_attention.h"
 
-#include "model/attention.h"
 #include "model/dropout.h"
 #include "model/encoder.h"
 
 namespace tupelo {
 
-SelfAttention::SelfAttention(const EncoderOptions& options)
+SelfAttention::SelfAttention(const EncoderOptions& options, const ContentBiases& biases)
     : heads_(options.heads),
       dropout_(options.dropout),
       attention_dropout_(options.attention_dropout) {
   const std::int64_t hidden = options.hidden_size;
   const auto self = register_module("self", std::make_shared<torch::nn::Module>("self"));
-  query_ = self->register_module("query", std::make_shared<Linear>(hidden, hidden));
-  key_ = self->register_module("key", std::make_shared<Linear>(hidden, hidden));
-  value_ = self->register_module("value", std::make_shared<Linear>(hidden, hidden));
+  query_ = self->register_module("query", std::make_shared<Linear>(hidden, hidden, biases.query));
+  key_ = self->register_module("key", std::make_shared<Linear>(hidden, hidden, biases.key));
+  value_ = self->register_module("value", std::make_shared<Linear>(hidden, hidden, biases.value));
   const auto output = register_module("output", std::make_shared<torch::nn::Module>("output"));
   dense_ = output->register_module("dense", std::make_shared<Linear>(hidden, hidden));
   norm_ = output->register_module("LayerNorm",
@@ -28,19 +27,55 @@ void SelfAttention::initialize(double standard_deviation, const at::Generator& g
   norm_->initialize();
 }
 
-torch::Tensor SelfAttention::forward(const torch::Tensor& hidden, const AttentionTerms& terms,
-                                     const torch::Tensor& admissible_keys) const {
-  const torch::Tensor context =
-      attention(split_heads(query_->forward(hidden)), split_heads(key_->forward(hidden)),
-                split_heads(value_->forward(hidden)), terms, admissible_keys,
-                is_training() ? attention_dropout_ : 0.0);          // [B,N,T,D]
-  const torch::Tensor merged = context.transpose(1, 2).flatten(2);  // [B,T,H]
-  return norm_->forward(hidden + dropout(dense_->forward(merged), is_training() ? dropout_ : 0.0));
+torch::Tensor SelfAttention::forward(const torch::Tensor& hidden, const torch::Tensor& memory,
+                                     const AttentionTerms& terms, const TokenLayout& layout,
+                                     AttentionObserver* observer) const {
+  const torch::Tensor& attended = memory.defined() ? memory : hidden;
+  const AttentionTerms own_terms = with_projected_rows(terms);
+  const bool complex = terms.complex_scores != ComplexScores::kNone;
+  const auto heads_of = [&](const torch::Tensor& projected) {
+    const torch::Tensor heads = split_heads(projected);
+    return complex ? at::cat(heads.chunk(2, 0), -1) : heads;
+  };
+  const torch::Tensor context = layout.over_sequences(
+      {query_->forward(hidden), key_->forward(attended), value_->forward(attended)},
+      [&](const std::vector<torch::Tensor>& projected, const SequenceBatch& sequences) {
+        const torch::Tensor query = heads_of(projected[0]), key = heads_of(projected[1]);
+        const torch::Tensor value = heads_of(projected[2]);  // [S,N,t,D] each
+        const AttentionTerms sequence_terms = own_terms.first(sequences.longest);
+        if (observer != nullptr) {
+          observer->attend({query, key, value, sequence_terms, sequences.admissible});
+        }
+        return merge_heads(attention(query, key, value, sequence_terms, sequences.admissible,
+                                     is_training() ? attention_dropout_ : 0.0),
+                           complex);
+      });  // [B,T,H]
+  return norm_->forward(hidden + dropout(dense_->forward(context), is_training() ? dropout_ : 0.0));
 }
 
-// [B,T,H] -> [B,N,T,D]
+// [S,t,H] -> [S,N,t,D]
 torch::Tensor SelfAttention::split_heads(const torch::Tensor& projected) const {
   return projected.view({projected.size(0), projected.size(1), heads_, -1}).transpose(1, 2);
+}
+
+// [S,N,t,D] -> [S,t,H]; [S,N,t,2D] -> [2S,t,H], real parts first.
+torch::Tensor SelfAttention::merge_heads(const torch::Tensor& heads, bool complex) const {
+  const torch::Tensor parts = complex ? at::cat(heads.chunk(2, -1), 0) : heads;
+  return parts.transpose(1, 2).flatten(2);
+}
+
+AttentionTerms SelfAttention::with_projected_rows(AttentionTerms terms) const {
+  if (!terms.relative_rows.defined()) {
+    return terms;
+  }
+  const torch::Tensor rows = terms.relative_rows.unsqueeze(0);  // [1,2R+1,H]
+  if (terms.relative_rows_as_keys) {
+    terms.relative_key = split_heads(key_->forward(rows))[0];
+  }
+  if (terms.relative_rows_as_queries) {
+    terms.relative_query = split_heads(query_->forward(rows))[0];
+  }
+  return terms;
 }
 
 }  // namespace tupelo

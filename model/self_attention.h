@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "model/attention.h"
 #include "model/layers.h"
 #include "model/position/position_encoding.h"
+#include "model/token_layout.h"
 
 namespace tupelo {
 
@@ -18,16 +20,20 @@ struct EncoderOptions;
 // Parameters: self.{query,key,value}, output.{dense,LayerNorm}.
 class SelfAttention : public torch::nn::Module {
  public:
-  explicit SelfAttention(const EncoderOptions& options);
+  SelfAttention(const EncoderOptions& options, const ContentBiases& biases);
   void initialize(double standard_deviation, const at::Generator& generator);
 
-  // LN(hidden + dropout(attention W_o + b_o)), [B,T,H], for hidden [B,T,H], the terms of this layer
-  // and admissible_keys [B,T] bool or undefined (all).
-  torch::Tensor forward(const torch::Tensor& hidden, const AttentionTerms& terms,
-                        const torch::Tensor& admissible_keys) const;
+  // LN(hidden + dropout(attention W_o + b_o)), [B,T,H], for hidden [B,T,H] ([2B,T,H] with complex
+  // scores) and the terms of this layer. Keys and values come from `memory` [B,T,H] when that is
+  // defined. `observer` may be nullptr.
+  torch::Tensor forward(const torch::Tensor& hidden, const torch::Tensor& memory,
+                        const AttentionTerms& terms, const TokenLayout& layout,
+                        AttentionObserver* observer) const;
 
  private:
   torch::Tensor split_heads(const torch::Tensor& projected) const;
+  torch::Tensor merge_heads(const torch::Tensor& heads, bool complex) const;
+  AttentionTerms with_projected_rows(AttentionTerms terms) const;
 
   std::int64_t heads_;
   double dropout_;

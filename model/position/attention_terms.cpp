@@ -20,16 +20,24 @@ constexpr TermTensor kTermTensors[] = {
     &AttentionTerms::relative_query,
     &AttentionTerms::relative_value,
     &AttentionTerms::relative_rows,
+    &AttentionTerms::phase_cos,
+    &AttentionTerms::phase_sin,
+    &AttentionTerms::phase_key,
+    &AttentionTerms::phase_map,
+    &AttentionTerms::phase_value,
     &AttentionTerms::rotation_cos,
     &AttentionTerms::rotation_sin,
     &AttentionTerms::convolution_weight,
     &AttentionTerms::convolution_bias,
 };
 
-// Members with one row per token in dimension 1.
-constexpr TermTensor kPerToken[] = {&AttentionTerms::query_offset, &AttentionTerms::key_offset,
-                                    &AttentionTerms::value_offset, &AttentionTerms::query_extra,
-                                    &AttentionTerms::key_extra};
+// Members with one row per token, in dimension 1 behind the heads and in dimension 0.
+constexpr TermTensor kRowPerToken[] = {&AttentionTerms::rotation_cos, &AttentionTerms::rotation_sin,
+                                       &AttentionTerms::phase_cos,    &AttentionTerms::phase_sin,
+                                       &AttentionTerms::phase_key,    &AttentionTerms::phase_value};
+constexpr TermTensor kRowPerTokenOfHeads[] = {
+    &AttentionTerms::query_offset, &AttentionTerms::key_offset, &AttentionTerms::value_offset,
+    &AttentionTerms::query_extra, &AttentionTerms::key_extra};
 
 }  // namespace
 
@@ -59,13 +67,13 @@ AttentionTerms AttentionTerms::first(std::int64_t tokens) const {
   if (terms.bias.defined()) {
     terms.bias = terms.bias.narrow(1, 0, tokens).narrow(2, 0, tokens);
   }
-  for (const TermTensor member : kPerToken) {
+  for (const TermTensor member : kRowPerTokenOfHeads) {
     torch::Tensor& tensor = terms.*member;
     if (tensor.defined() && tensor.size(1) != 1) {
       tensor = tensor.narrow(1, 0, tokens);
     }
   }
-  for (const TermTensor member : {&AttentionTerms::rotation_cos, &AttentionTerms::rotation_sin}) {
+  for (const TermTensor member : kRowPerToken) {
     if ((terms.*member).defined()) {
       terms.*member = (terms.*member).narrow(0, 0, tokens);
     }

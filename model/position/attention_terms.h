@@ -37,11 +37,14 @@ enum class ComplexScores {
 //   scores[i,j] = scale * temperature(n) *
 //       [ (query_gain q + query_offset)_i (k + key_offset)_j
 //         + (query_extra_gain q + query_extra)_i key_extra_j
-//         + (q + relative_query_offset)_i relative_key_r + k_j relative_query_r ] + bias[i,j]
+//         + (q + relative_query_offset)_i relative_key_r + k_j relative_query_r
+//         + turn(-i, (q + relative_query_offset)_i phase_map) phase_key_j ] + bias[i,j]
 //   result[i]   = sum_j P[i,j] (v_j + value_offset_j + relative_value_r)
+//                 + turn(i, sum_j P[i,j] phase_value_j)
+// where turn(t, .) rotates pairs of features by the angles of row t of phase_cos and phase_sin.
 // Undefined tensors mean "nothing": offsets, extra, relative vectors and bias 0, query_gain 1,
-// query_extra_gain 0. The extra features are there when key_extra is; E = D where query_extra_gain
-// is used.
+// query_extra_gain 0, phase_map the identity. The extra features are there when key_extra is, the
+// phases when phase_key is; E = D where query_extra_gain is used or phase_map is not.
 struct AttentionTerms {
   double scale = 0.0;
 
@@ -65,6 +68,16 @@ struct AttentionTerms {
   torch::Tensor relative_rows;  // [2R+1,H]
   bool relative_rows_as_keys = false;
   bool relative_rows_as_queries = false;
+
+  // Vectors that are sinusoids of the distance, as features: the angle of
+  // j - i is that of j turned back by that of i. In pairs (2m, 2m+1) or halves as phase_layout
+  // says.
+  torch::Tensor phase_cos;    // [T,E/2]
+  torch::Tensor phase_sin;    // [T,E/2]
+  torch::Tensor phase_key;    // [T,E]
+  torch::Tensor phase_map;    // [N,D,E]
+  torch::Tensor phase_value;  // [T,D]; needs E = D
+  RotationLayout phase_layout = RotationLayout::kInterleaved;
 
   // Cosines and sines [T,D/2], float32 or wider; q and k are rotated in that type.
   torch::Tensor rotation_cos;

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +37,8 @@ class InputEncoding : public torch::nn::Module {
  public:
   // [B,T,H] with positions, for embeddings [B,T,H] of words and token types, before the layer norm.
   // Encodings with complex hidden states return [2B,T,H], real parts first. Positions are those
-  // within a sequence. Throws std::invalid_argument, naming both lengths, for a longer sequence than
-  // the encoding covers.
+  // within a sequence. Throws std::invalid_argument, naming both lengths, for a longer sequence
+  // than the encoding covers.
   virtual torch::Tensor forward(const torch::Tensor& embeddings, const InputTokens& tokens) = 0;
 
   virtual void initialize(double standard_deviation, const at::Generator& generator) = 0;

@@ -5,43 +5,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "model/position/power_product.h"
+
 namespace tupelo {
-namespace {
-
-// Little-endian digits in base 2^32.
-using Natural = std::vector<std::uint32_t>;
-
-Natural power_product(std::uint32_t first, std::int64_t first_exponent, std::uint32_t second,
-                      std::int64_t second_exponent) {
-  Natural product{1};
-  const auto multiply = [&product](std::uint32_t factor) {
-    std::uint64_t carry = 0;
-    for (std::uint32_t& digit : product) {
-      carry += std::uint64_t{digit} * factor;
-      digit = static_cast<std::uint32_t>(carry);
-      carry >>= 32;
-    }
-    if (carry != 0) {
-      product.push_back(static_cast<std::uint32_t>(carry));
-    }
-  };
-  for (std::int64_t i = 0; i < first_exponent; ++i) {
-    multiply(first);
-  }
-  for (std::int64_t i = 0; i < second_exponent; ++i) {
-    multiply(second);
-  }
-  return product;
-}
-
-bool at_least(const Natural& left, const Natural& right) {
-  if (left.size() != right.size()) {
-    return left.size() > right.size();
-  }
-  return !std::lexicographical_compare(left.rbegin(), left.rend(), right.rbegin(), right.rend());
-}
-
-}  // namespace
 
 T5Buckets::T5Buckets(std::int64_t buckets, std::int64_t max_distance)
     : half_(buckets / 2), exact_(buckets / 4) {
@@ -52,14 +18,12 @@ T5Buckets::T5Buckets(std::int64_t buckets, std::int64_t max_distance)
   }
   // ln(n/e) / ln(M/e) * (half - e) >= k  <=>  n^(half-e) e^k >= M^k e^(half-e)
   const std::int64_t steps = half_ - exact_;
-  const auto exact = static_cast<std::uint32_t>(exact_);
   for (std::int64_t k = 1; k < steps; ++k) {
-    const Natural bound = power_product(static_cast<std::uint32_t>(max_distance), k, exact, steps);
+    const Natural bound = power_product(max_distance, k, exact_, steps);
     std::int64_t below = exact_ - 1, reached = max_distance;
     while (reached - below > 1) {
       const std::int64_t middle = below + (reached - below) / 2;
-      const bool enough =
-          at_least(power_product(static_cast<std::uint32_t>(middle), steps, exact, k), bound);
+      const bool enough = at_least(power_product(middle, steps, exact_, k), bound);
       (enough ? reached : below) = middle;
     }
     starts_.push_back(reached);
