@@ -13,8 +13,9 @@ namespace {
 
 std::vector<InputEncodingKind> all_kinds() {
   std::vector<InputEncodingKind> kinds = {
-      learned_input_kind(),
-      sinusoidal_input_kind(),
+      learned_input_kind(),     hierarchical_input_kind(), sinusoidal_input_kind(),
+      recursive_input_kind(),   floater_input_kind(),      complex_order_input_kind(),
+      convolution_input_kind(),
   };
   for (InputEncodingKind& kind : kinds) {
     for (const PositionOptionKind& option : kind.options) {
