@@ -1,5 +1,6 @@
 // TUPE-A (Ke, He, Liu, "Rethinking Positional Encoding in Language Pre-training", ICLR 2021).
 #include <cmath>
+#include <utility>
 
 #include "model/position/cls_reset.h"
 #include "model/position/kinds.h"
@@ -9,13 +10,17 @@ namespace tupelo {
 namespace {
 
 std::vector<PositionOptionKind> options() {
-  return {Tupe::theta_option(),
-          {"fold",
-           "bias",
-           {"bias", "concat"},
-           "how it reaches attention, with equal results: as a bias, or as more features of "
-           "queries and "
-           "keys"}};
+  std::vector<PositionOptionKind> options = {
+      Tupe::theta_option(),
+      {"fold",
+       "bias",
+       {"bias", "concat"},
+       "how it reaches attention, with equal results: as a bias, or as more features of queries "
+       "and keys"}};
+  for (PositionOptionKind& option : Tupe::last_options()) {
+    options.push_back(std::move(option));
+  }
+  return options;
 }
 
 class TupeAbsolute : public Tupe {
@@ -25,17 +30,26 @@ class TupeAbsolute : public Tupe {
 
   AttentionTerms terms(std::int64_t tokens) override {
     const Projections positions = project(tokens);
-    AttentionTerms terms;
-    terms.scale = scale();
+    AttentionTerms terms = terms_without_positions(tokens);
     if (concatenated_) {
       add_features(positions, terms);
     } else {
-      terms.bias = correlation(positions, {});
-      if (theta() != TupeTheta::kNone) {
-        terms.bias = reset_cls(terms.bias, positions.from_cls, positions.to_cls);
-      }
+      terms.bias = untied(correlation(positions, {}), positions);
     }
     return terms;
+  }
+
+  PositionPicture picture(std::int64_t tokens) override {
+    const Projections positions = project(tokens);
+    PositionPicture picture;
+    picture.correlation = untied(correlation(positions, {}), positions);
+    return picture;
+  }
+
+  double terms_flops(std::int64_t tokens) const override {
+    const auto length = static_cast<double>(tokens);
+    const auto hidden = static_cast<double>(context().hidden_size());
+    return Tupe::terms_flops(tokens) - (concatenated_ ? 2.0 * length * length * hidden : 0.0);
   }
 
  private:
@@ -43,19 +57,21 @@ class TupeAbsolute : public Tupe {
   // factors; one more feature puts theta 2 into column 0. Theta 1 is constant along a row of the
   // softmax, so it is left out. Zeros keep the width a multiple of 8, which fused kernels ask for.
   void add_features(const Projections& positions, AttentionTerms& terms) const {
+    const torch::Tensor query = positions.query.to(positions.key.scalar_type());
     if (theta() == TupeTheta::kNone) {
-      terms.query_extra = positions.query;
+      terms.query_extra = query;
       terms.key_extra = positions.key;
       return;
     }
     constexpr std::int64_t kSpare = 8;
-    const std::int64_t heads = positions.query.size(0), tokens = positions.query.size(1);
-    const auto options = positions.query.options();
-    torch::Tensor not_cls = torch::zeros({heads, tokens, kSpare}, options.requires_grad(false));
+    const std::int64_t heads = query.size(0), tokens = query.size(1);
+    torch::Tensor not_cls =
+        torch::zeros({heads, tokens, kSpare}, query.options().requires_grad(false));
     not_cls.narrow(1, 1, tokens - 1).select(2, 0).fill_(1.0);
-    const torch::Tensor to_cls = (positions.to_cls / scale()).view({heads, 1, 1});
+    const torch::Tensor to_cls =
+        (positions.to_cls / scale()).to(query.scalar_type()).view({heads, 1, 1});
     const torch::Tensor only_cls = at::constant_pad_nd(to_cls, {0, kSpare - 1, 0, tokens - 1});
-    terms.query_extra = at::cat({without_first_row(positions.query), not_cls}, -1);
+    terms.query_extra = at::cat({without_first_row(query), not_cls}, -1);
     terms.key_extra = at::cat({without_first_row(positions.key), only_cls}, -1);
   }
 

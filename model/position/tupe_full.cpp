@@ -2,83 +2,21 @@
 // instead of the product of positions.
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 
 #include "model/layers.h"
 #include "model/position/cls_reset.h"
+#include "model/position/content_rotation.h"
 #include "model/position/kinds.h"
 #include "model/position/option_reader.h"
 #include "model/position/relative_line.h"
 #include "model/position/sinusoidal.h"
 #include "model/position/toeplitz.h"
+#include "model/position/tupe_full_flags.h"
 
 namespace tupelo {
 namespace {
 
 using torch::Tensor;
-
-std::vector<PositionOptionKind> options() {
-  return {
-      {"pp",
-       "relative",
-       {"relative", "dot", "both", "none"},
-       "what stands for position-to-position: a bias of the distance, a dot product, both, "
-       "nothing"},
-      {"scale",
-       "joint",
-       {"joint", "each"},
-       "of the dot products: 1/sqrt(n D) for their number n, or 1/sqrt(D) as in the article's "
-       "code"},
-      {"temperature",
-       "none",
-       {"none", "shared", "per-head"},
-       "trainable factors, from 1, of content-to-position, position-to-content and "
-       "position-to-position"},
-      {"temperature_cc",
-       "false",
-       {"true", "false"},
-       "a temperature for content-to-content as well"},
-      {"cls_untie",
-       "false",
-       {"true", "false"},
-       "[CLS] has no position: zero position query and key, one trained bias per head towards it"},
-      {"pos_dim", "256", {}, "width P of the position table", 2},
-      {"pos_init", "sinusoidal", {"sinusoidal", "normal"}, "first values of the position table"},
-      {"pos_ln", "false", {"true", "false"}, "a layer norm on the position table"},
-      {"rel",
-       "table",
-       {"table", "t5"},
-       "the bias of the distance: a row per distance, or T5's logarithmic buckets"},
-      {"rel_init", "normal", {"normal", "zero"}, "first values of that bias"},
-      {"rel_range", "longest", {}, "rel=table: distances from here on share the end rows"},
-      {"rel_bins", "32", {}, "rel=t5: buckets, an even number", 4},
-      {"max_distance", "128", {}, "rel=t5: distances from here on share a bucket", 2},
-      {"fold",
-       "auto",
-       {"auto", "add", "concat"},
-       "how it reaches attention, with equal results: positions added to queries and keys and a "
-       "bias that"
-       " takes the surplus back, or more features; auto: concat when temperature_cc could reach "
-       "0"}};
-}
-
-struct Flags {
-  explicit Flags(const OptionReader& reader)
-      : bias(reader.text("pp") == "relative" || reader.text("pp") == "both"),
-        dot(reader.text("pp") == "dot" || reader.text("pp") == "both"),
-        joint_scale(reader.text("scale") == "joint"),
-        temperatures(reader.text("temperature") != "none"),
-        shared_temperatures(reader.text("temperature") == "shared"),
-        content_temperature(reader.flag("temperature_cc")),
-        untie_cls(reader.flag("cls_untie")),
-        sinusoidal(reader.text("pos_init") == "sinusoidal"),
-        zero_bias(reader.text("rel_init") == "zero"),
-        concatenate(reader.text("fold") == "concat" ||
-                    (reader.text("fold") == "auto" && content_temperature)) {}
-
-  bool bias, dot, joint_scale, temperatures, shared_temperatures, content_temperature, untie_cls,
-      sinusoidal, zero_bias, concatenate;
-};
 
 // [N,1,1] each; undefined means 1.
 struct Temperatures {
@@ -92,8 +30,7 @@ Tensor times(const Tensor& tensor, const Tensor& factor) {
 class TupeFull : public PositionEncoding {
  public:
   TupeFull(const PositionContext& context, const OptionReader& reader)
-      : context_(context), flags_(reader) {
-    check_options(reader);
+      : context_(context), flags_(reader), content_(*this, context, reader) {
     const std::int64_t width = reader.integer("pos_dim");
     const std::int64_t hidden = context.heads * context.head_width;
     table_ = register_module("pos", std::make_shared<Embedding>(context.max_positions, width));
@@ -152,39 +89,71 @@ class TupeFull : public PositionEncoding {
 
   double learning_rate_multiplier() const override { return 0.2; }
 
+  // A row of [CLS] that plays no part is left alone by an extension.
+  std::int64_t longest() const override {
+    const std::int64_t others =
+        extended_length(table_->weight.size(0) - rows_kept(), context_.extension);
+    return others == tupelo::kAnyLength ? others : others + rows_kept();
+  }
+
   AttentionTerms terms(std::int64_t tokens) override {
-    check_covered("tupe-full", tokens, context_.max_positions);
-    Tensor rows = table_->weight.narrow(0, 0, tokens);
-    if (norm_) {
-      rows = norm_->forward(rows);
-    }
-    const Tensor query = split_heads(query_projection_->forward(rows));
-    const Tensor key = split_heads(key_projection_->forward(rows));
+    const Projections positions = project(tokens);
     const Temperatures temperatures = split_temperatures();
     AttentionTerms terms;
     terms.scale = scale();
     terms.query_gain = temperatures.content;
-    terms.query_offset = times(query, temperatures.position_content);
+    terms.query_offset = times(positions.query, temperatures.position_content);
     terms.bias = distance_bias(tokens, temperatures);
     if (flags_.concatenate) {
-      concatenate(query, key, temperatures, terms);
+      concatenate(positions, temperatures, terms);
     } else {
-      add(query, key, temperatures, terms);
+      add(positions, temperatures, terms);
     }
+    content_.add_to(terms, tokens);
     return terms;
   }
 
+  PositionPicture picture(std::int64_t tokens) override {
+    const Temperatures temperatures = split_temperatures();
+    PositionPicture picture;
+    if (flags_.dot) {
+      const Projections positions = project(tokens);
+      const Tensor query = times(at_least_float32(positions.query), temperatures.position);
+      picture.correlation =
+          at::bmm(query * scale(), at_least_float32(positions.key).transpose(1, 2));
+      if (flags_.untie_cls) {
+        picture.correlation = reset_cls(picture.correlation, {}, at_least_float32(to_cls_));
+      }
+    }
+    if (flags_.bias) {
+      picture.distance_bias = distance_line(tokens, temperatures);
+    }
+    return picture;
+  }
+
+  double terms_flops(std::int64_t tokens) const override {
+    const auto length = static_cast<double>(tokens);
+    const auto hidden = static_cast<double>(context_.hidden_size());
+    const auto width = static_cast<double>(table_->weight.size(1));
+    const bool surplus = !flags_.concatenate && (!flags_.dot || flags_.temperatures);
+    return 2.0 * 2.0 * length * width * hidden + (surplus ? 2.0 * length * length * hidden : 0.0);
+  }
+
  private:
-  static void check_options(const OptionReader& reader) {
-    const auto reject = [](const std::string& what) {
-      throw std::invalid_argument("position encoding tupe-full: " + what);
-    };
-    if (reader.integer("pos_dim") % 2 != 0 && reader.text("pos_init") == "sinusoidal") {
-      reject("pos_dim=" + reader.text("pos_dim") + " must be even with pos_init=sinusoidal");
+  struct Projections {
+    Tensor query, key;  // [N,T,D]
+  };
+
+  std::int64_t rows_kept() const { return flags_.untie_cls ? 1 : 0; }
+
+  Projections project(std::int64_t tokens) const {
+    check_covered("tupe-full", tokens, longest());
+    Tensor rows = extended_table(table_->weight, rows_kept(), tokens, context_.extension);
+    if (norm_) {
+      rows = norm_->forward(rows);
     }
-    if (reader.flag("temperature_cc") && reader.text("temperature") == "none") {
-      reject("temperature_cc=true needs temperature=shared or temperature=per-head");
-    }
+    return {split_heads(query_projection_->forward(rows)),
+            split_heads(key_projection_->forward(rows))};
   }
 
   void register_relative_bias(const OptionReader& reader) {
@@ -228,17 +197,21 @@ class TupeFull : public PositionEncoding {
     return temperatures;
   }
 
+  // [N,2T-1]
+  Tensor distance_line(std::int64_t tokens, const Temperatures& temperatures) {
+    const Tensor table = at_least_float32(relative_bias_->weight);
+    const Tensor line = t5_line_ ? (*t5_line_)(table, tokens) : clipped_line(table, tokens);
+    // Beside a dot product the temperature belongs to that.
+    return flags_.dot || !temperatures.position.defined()
+               ? line
+               : line * temperatures.position.squeeze(-1);
+  }
+
   // [N,T,T] or undefined: the bias of the distance, with [CLS] untied from it.
   Tensor distance_bias(std::int64_t tokens, const Temperatures& temperatures) {
     Tensor bias;
     if (flags_.bias) {
-      const Tensor table = at_least_float32(relative_bias_->weight);
-      Tensor line = t5_line_ ? (*t5_line_)(table, tokens) : clipped_line(table, tokens);
-      // Beside a dot product the temperature belongs to that.
-      if (!flags_.dot && temperatures.position.defined()) {
-        line = line * temperatures.position.squeeze(-1);
-      }
-      bias = toeplitz(line);
+      bias = toeplitz(distance_line(tokens, temperatures));
     }
     if (!flags_.untie_cls) {
       return bias;
@@ -252,8 +225,9 @@ class TupeFull : public PositionEncoding {
 
   // (t_cc q + t_pc q_p)(k + (t_cp / t_cc) k_p)^T holds all four products; what it has of q_p k_p^T
   // beyond the wanted t_pp goes back through the bias, in float32 because it may cancel.
-  void add(const Tensor& query, const Tensor& key, const Temperatures& temperatures,
+  void add(const Projections& positions, const Temperatures& temperatures,
            AttentionTerms& terms) const {
+    const auto& [query, key] = positions;
     Tensor key_factor = temperatures.content_position;
     if (temperatures.content.defined()) {
       key_factor = key_factor / temperatures.content;
@@ -273,8 +247,9 @@ class TupeFull : public PositionEncoding {
   }
 
   // [t_cc q + t_pc q_p ; t_cp q + t_pp q_p][k ; k_p]^T, exact for any temperatures.
-  void concatenate(const Tensor& query, const Tensor& key, const Temperatures& temperatures,
+  void concatenate(const Projections& positions, const Temperatures& temperatures,
                    AttentionTerms& terms) const {
+    const auto& [query, key] = positions;
     terms.query_extra_gain = temperatures.content_position.defined()
                                  ? temperatures.content_position
                                  : torch::ones({context_.heads, 1, 1}, query.options());
@@ -285,7 +260,8 @@ class TupeFull : public PositionEncoding {
   }
 
   PositionContext context_;
-  Flags flags_;
+  TupeFullFlags flags_;
+  ContentRotation content_;
   std::optional<T5RelativeLine> t5_line_;
   std::shared_ptr<Embedding> table_;
   std::shared_ptr<LayerNorm> norm_;
@@ -301,11 +277,12 @@ class TupeFull : public PositionEncoding {
 PositionEncodingKind tupe_full_kind() {
   return {"tupe-full",
           "four-way attention of contents and positions with a relative bias (the article's TUPE)",
-          options(),
+          TupeFullFlags::options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<TupeFull>(context, OptionReader("tupe-full", options(), given));
+            return std::make_shared<TupeFull>(
+                context, OptionReader("tupe-full", TupeFullFlags::options(), given));
           },
           {"article"}};
 }

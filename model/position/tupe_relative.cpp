@@ -1,7 +1,6 @@
 // TUPE-R: TUPE-A plus T5's relative bias (same paper; order of reset and bias as `theta` says).
-#include <stdexcept>
+#include <utility>
 
-#include "model/position/cls_reset.h"
 #include "model/position/kinds.h"
 #include "model/position/relative_line.h"
 #include "model/position/toeplitz.h"
@@ -11,9 +10,14 @@ namespace tupelo {
 namespace {
 
 std::vector<PositionOptionKind> options() {
-  return {Tupe::theta_option(),
-          {"rel_bins", "32", {}, "buckets of the relative bias, an even number", 4},
-          {"max_distance", "128", {}, "distances from here on share a bucket", 2}};
+  std::vector<PositionOptionKind> options = {
+      Tupe::theta_option(),
+      {"rel_bins", "32", {}, "buckets of the relative bias, an even number", 4},
+      {"max_distance", "128", {}, "distances from here on share a bucket", 2}};
+  for (PositionOptionKind& option : Tupe::last_options()) {
+    options.push_back(std::move(option));
+  }
+  return options;
 }
 
 class TupeRelative : public Tupe {
@@ -40,23 +44,36 @@ class TupeRelative : public Tupe {
   }
 
   AttentionTerms terms(std::int64_t tokens) override {
-    const Projections positions = project(tokens);
-    const torch::Tensor table = at_least_float32(relative_bias_->weight);
-    AttentionTerms terms;
-    terms.scale = scale();
-    terms.bias = correlation(positions, toeplitz(line_(table, tokens)));
-    if (theta() == TupeTheta::kOfficial) {
-      // Adding the buckets of [CLS] after the reset is resetting to sums: from [CLS] the otherwise
-      // unused middle bucket, to [CLS] the last row.
-      terms.bias = reset_cls(terms.bias, positions.from_cls + table[buckets_ / 2],
-                             positions.to_cls + table[buckets_]);
-    } else if (theta() == TupeTheta::kPaper) {
-      terms.bias = reset_cls(terms.bias, positions.from_cls, positions.to_cls);
-    }
+    const torch::Tensor table = gated_table();
+    const Projections positions = with_cls_buckets(project(tokens), table);
+    AttentionTerms terms = terms_without_positions(tokens);
+    terms.bias = untied(correlation(positions, toeplitz(line_(table, tokens))), positions);
     return terms;
   }
 
+  // What the scores have in [CLS]'s row and column is in the correlation.
+  PositionPicture picture(std::int64_t tokens) override {
+    const torch::Tensor table = gated_table();
+    const Projections positions = with_cls_buckets(project(tokens), table);
+    return {untied(correlation(positions, {}), positions), line_(table, tokens)};
+  }
+
  private:
+  torch::Tensor gated_table() const {
+    const torch::Tensor table = at_least_float32(relative_bias_->weight), factors = gate();
+    return factors.defined() ? table * factors : table;
+  }
+
+  // The released code adds the relative bias after the reset, with buckets of their own for [CLS]:
+  // from it the otherwise unused middle one, to it the last. That is resetting to sums.
+  Projections with_cls_buckets(Projections positions, const torch::Tensor& table) const {
+    if (theta() == TupeTheta::kOfficial) {
+      positions.from_cls = positions.from_cls + table[buckets_ / 2];
+      positions.to_cls = positions.to_cls + table[buckets_];
+    }
+    return positions;
+  }
+
   std::int64_t buckets_;
   T5RelativeLine line_;
   std::shared_ptr<Embedding> relative_bias_;
