@@ -42,9 +42,9 @@ class Xlnet : public PlacedEncoding {
     }
     projection_ = register_module(
         "r", std::make_shared<Linear>(width_, context.hidden_size(), /*with_bias=*/false));
-    const at::IntArrayRef per_head = {context.heads, context.head_width};
-    content_offset_ = register_parameter("r_w_bias", torch::zeros(per_head));
-    position_offset_ = register_parameter("r_r_bias", torch::zeros(per_head));
+    const Tensor zeros = torch::zeros({context.heads, context.head_width});
+    content_offset_ = register_parameter("r_w_bias", zeros.clone());
+    position_offset_ = register_parameter("r_r_bias", zeros.clone());
   }
 
   void initialize(double standard_deviation, const at::Generator& generator) override {
