@@ -7,6 +7,7 @@
 #include "data/corpus.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/inspect_plan.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
 
@@ -153,8 +154,25 @@ void inspect_run(const std::string& run, const CommandLine& line) {
   print_checkpoint(object);
 }
 
+void refuse_options_of_plan(const CommandLine& line) {
+  for (const char* name : {"run", "config", "tokens", "vocab-size"}) {
+    if (line.has(name)) {
+      throw std::invalid_argument("tupelo inspect: --" + std::string(name) + " belongs to --plan");
+    }
+  }
+  if (!line.settings().empty()) {
+    throw std::invalid_argument("tupelo inspect: --" + line.settings().front().first +
+                                " belongs to --plan");
+  }
+}
+
 ExitCode run_inspect(const Verb& verb, const std::vector<std::string>& words) {
   const CommandLine line(verb, words);
+  if (line.has("plan")) {
+    inspect_plan(line);
+    return ExitCode::kDone;
+  }
+  refuse_options_of_plan(line);
   const std::string path = line.required("path");
   if (line.values("path").size() > 1) {
     throw std::invalid_argument("tupelo inspect: one folder at a time");
@@ -176,14 +194,26 @@ ExitCode run_inspect(const Verb& verb, const std::vector<std::string>& words) {
 Command inspect_command() {
   Verb verb;
   verb.name = "inspect";
-  verb.usage = "tupelo inspect CORPUS|RUN [--json] [--verify]";
-  verb.summary = "Shows what a corpus or a run's newest checkpoint holds.";
+  verb.usage =
+      "tupelo inspect CORPUS|RUN [--json] [--verify]\n"
+      "       tupelo inspect --plan [--run RUN | --config FILE --section.key VALUE ...] [--json]";
+  verb.summary =
+      "Shows what a corpus or a run's newest checkpoint holds. With --plan: what the position "
+      "encodings\nof a model cost, layer by layer: of a run, or of a model that settings "
+      "describe.";
   verb.options = {
       {"path", Takes::kOneValue, "PATH", "the folder (the word --path may be left out)"},
       {"json", Takes::kNothing, "", "print JSON"},
       {"verify", Takes::kNothing, "", "re-hash every shard of a corpus"},
+      {"plan", Takes::kNothing, "", "the costs of the position encodings"},
+      {"run", Takes::kOneValue, "RUN", "with --plan: a run's folder, or one of its checkpoints"},
+      {"config", Takes::kOneValue, "FILE", "with --plan: INI file with the sections below"},
+      {"tokens", Takes::kOneValue, "T",
+       "with --plan: length of a row (data.sequence-length, at most model.max-positions)"},
+      {"vocab-size", Takes::kOneValue, "V", "with --plan: size of the vocabulary (50265)"},
       {"help", Takes::kNothing, "", "this text"}};
   verb.positional = "path";
+  verb.configurable = true;
   return {verb, run_inspect};
 }
 

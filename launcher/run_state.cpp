@@ -15,26 +15,16 @@ using nlohmann::json;
 
 // Keys that decide what a run computes. Others (validation, logging, how the global batch is split,
 // how long the run is) may change between two starts.
-constexpr std::array kFixedKeys = {"model.layers",
-                                   "model.hidden-size",
-                                   "model.heads",
-                                   "model.intermediate-size",
-                                   "model.max-positions",
-                                   "model.layer-norm-epsilon",
-                                   "model.input-position",
-                                   "model.logn",
-                                   "model.logn-length",
-                                   "model.mask-decoder",
-                                   "data.sequence-length",
-                                   "data.packing",
-                                   "data.masking",
-                                   "data.mask-fraction",
-                                   "data.mask-token-share",
-                                   "data.random-token-share",
-                                   "train.global-batch",
-                                   "train.seed",
-                                   "optim.optimizer",
-                                   "optim.flavour"};
+constexpr std::array kFixedKeys = {"model.layers",          "model.hidden-size",
+                                   "model.heads",           "model.intermediate-size",
+                                   "model.max-positions",   "model.layer-norm-epsilon",
+                                   "model.input-position",  "model.logn",
+                                   "model.logn-length",     "model.mask-decoder",
+                                   "data.sequence-length",  "data.packing",
+                                   "data.masking",          "data.mask-fraction",
+                                   "data.mask-token-share", "data.random-token-share",
+                                   "train.global-batch",    "train.seed",
+                                   "optim.optimizer",       "optim.flavour"};
 
 std::string entry_value(const RunConfig& config, const std::string& name) {
   for (const ConfigEntry& entry : config_entries()) {

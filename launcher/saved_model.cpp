@@ -1,36 +1,59 @@
 #include "launcher/saved_model.h"
 
+#include <charconv>
 #include <filesystem>
+#include <string_view>
 
-#include "checkpoints/checkpoint_store.h"
 #include "launcher/model_loading.h"
 #include "launcher/run_folder.h"
 
 namespace tupelo {
 namespace {
 
-Checkpoint load_checkpoint(const std::string& run, std::int64_t step) {
-  const RunFolder folder(run);
-  if (!std::filesystem::is_directory(folder.checkpoints())) {
-    throw CorruptCheckpoint(
-        run + " holds no checkpoints folder; --run takes the folder of a training run");
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStepPrefix = "step-";
+
+}  // namespace
+
+CheckpointPlace checkpoint_place(const std::string& path) {
+  fs::path folder = fs::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // a slash at the end
+  const std::string name = folder.filename().string();
+  if (name.starts_with(kStepPrefix) && folder.parent_path().filename() == "checkpoints") {
+    std::int64_t step = 0;
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kStepPrefix.size(), end, step);
+    if (parsed.ptr == end && step > 0) {
+      return {folder.parent_path().parent_path().string(), step};
+    }
+  }
+  return {path, 0};
+}
+
+Checkpoint load_checkpoint(const CheckpointPlace& place) {
+  const RunFolder folder(place.run);
+  if (!fs::is_directory(folder.checkpoints())) {
+    throw CorruptCheckpoint(place.run +
+                            " holds no checkpoints folder; give the folder of a "
+                            "training run");
   }
   const CheckpointStore reader(folder.checkpoints(), {});
-  if (step > 0) return reader.load(step);
+  if (place.step > 0) return reader.load(place.step);
   auto newest = reader.load_newest({});
   if (!newest) throw CorruptCheckpoint("no checkpoint in " + folder.checkpoints().string());
   return std::move(*newest);
 }
 
-}  // namespace
-
-SavedModel load_saved_model(const std::string& run, std::int64_t step) {
-  Checkpoint checkpoint = load_checkpoint(run, step);
+SavedModel load_saved_model(const std::string& path, std::int64_t step) {
+  CheckpointPlace place = checkpoint_place(path);
+  if (step > 0) place.step = step;
+  const Checkpoint checkpoint = load_checkpoint(place);
   SavedModel saved;
   saved.state = run_state_from_json(checkpoint.state_json);
   saved.config = config_of(saved.state);
   saved.folder =
-      CheckpointStore(RunFolder(run).checkpoints(), {}).folder_of(checkpoint.step).string();
+      CheckpointStore(RunFolder(place.run).checkpoints(), {}).folder_of(checkpoint.step).string();
   ModelOptions options = saved.config.model;
   options.vocab_size = saved.state.vocab_size;
   options.pad_id = saved.state.pad_id;

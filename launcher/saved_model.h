@@ -1,9 +1,11 @@
 // A trained model, read from a run's newest checkpoint.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "checkpoints/checkpoint_store.h"
 #include "launcher/run_config.h"
 #include "launcher/run_state.h"
 #include "model/roberta.h"
@@ -17,8 +19,21 @@ struct SavedModel {
   std::shared_ptr<RobertaForMaskedLm> model;
 };
 
-// `run` is a run's folder. `step` 0 means the newest checkpoint that verifies. Throws
-// CorruptCheckpoint when there is none, std::system_error when it cannot be read.
-SavedModel load_saved_model(const std::string& run, std::int64_t step);
+// A run's folder and the step of one of its checkpoints; 0: the newest that verifies.
+struct CheckpointPlace {
+  std::string run;
+  std::int64_t step = 0;
+};
+
+// "RUN", or "RUN/checkpoints/step-000000100".
+CheckpointPlace checkpoint_place(const std::string& path);
+
+// Throws CorruptCheckpoint when there is none that verifies, std::system_error when it cannot be
+// read.
+Checkpoint load_checkpoint(const CheckpointPlace& place);
+
+// `path` as in checkpoint_place(), whose step gives way to `step` unless that is 0. Throws as
+// load_checkpoint() does.
+SavedModel load_saved_model(const std::string& path, std::int64_t step);
 
 }  // namespace tupelo

@@ -10,6 +10,7 @@
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/session.h"
+#include "launcher/settings.h"
 #include "launcher/stop_signal.h"
 #include "launcher/trainer.h"
 #include "launcher/value_text.h"
@@ -19,16 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Takes = VerbOption::Takes;
-
-// Defaults < configuration file < environment < command line.
-ConfigBuilder resolve(const CommandLine& line) {
-  ConfigBuilder builder;
-  if (line.has("config")) builder.apply_file(line.value("config"));
-  builder.apply_environment();
-  for (const auto& [name, value] : line.settings()) builder.set(name, value, "--" + name);
-  validate(builder.config());
-  return builder;
-}
 
 // The corpus's two halves, with every shard of the training half verified by one of the ranks.
 struct OpenCorpus {
@@ -109,7 +100,8 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   Console console(/*silent=*/!session.is_first());
   const bool only_print = line.has("print-config");
   together(control, [&] {
-    builder = resolve(line);
+    builder = gather_settings(line);
+    validate(builder.config());
     if (only_print) return;
     line.required("corpus");
     line.required("run");

@@ -1,0 +1,74 @@
+#include "launcher/inspect_plan.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "launcher/console.h"
+#include "launcher/plan_table.h"
+#include "launcher/saved_model.h"
+#include "launcher/settings.h"
+#include "launcher/value_text.h"
+#include "model/plan_report.h"
+
+namespace tupelo {
+namespace {
+
+constexpr std::int64_t kRobertaVocabulary = 50265;
+
+struct PlannedModel {
+  RunConfig config;
+  std::shared_ptr<RobertaForMaskedLm> model;
+};
+
+std::int64_t integer_option(const CommandLine& line, const std::string& name,
+                            std::int64_t fallback) {
+  if (!line.has(name)) return fallback;
+  try {
+    return parse_integer(line.value(name), 1, 1 << 24);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("--" + name + ": " + error.what());
+  }
+}
+
+PlannedModel model_of_run(const CommandLine& line) {
+  if (line.has("config") || line.has("vocab-size") || !line.settings().empty()) {
+    throw std::invalid_argument(
+        "tupelo inspect --plan: --run has settings of its own; leave out --config, --vocab-size "
+        "and every --section.key");
+  }
+  SavedModel saved = load_saved_model(line.value("run", line.value("path")), 0);
+  return {saved.config, saved.model};
+}
+
+PlannedModel model_of_settings(const CommandLine& line) {
+  PlannedModel planned;
+  planned.config = gather_settings(line).config();
+  ModelOptions options = planned.config.model;
+  options.vocab_size = integer_option(line, "vocab-size", kRobertaVocabulary);
+  planned.model = std::make_shared<RobertaForMaskedLm>(options);
+  return planned;
+}
+
+}  // namespace
+
+void inspect_plan(const CommandLine& line) {
+  const PlannedModel planned =
+      line.has("run") || line.has("path") ? model_of_run(line) : model_of_settings(line);
+  const DataOptions& data = planned.config.data;
+  const std::int64_t tokens = integer_option(
+      line, "tokens", std::min(data.sequence_length, planned.config.model.max_positions));
+  const PlanReport report =
+      plan_report(*planned.model, tokens, /*padding=*/data.packing == Packing::kDocument);
+  if (line.has("json")) {
+    nlohmann::ordered_json object = plan_json(report);
+    object["position"] = planned.model->position_plan();
+    std::cout << object.dump(1) << std::endl;
+  } else {
+    std::cout << plan_table(report) << std::flush;
+  }
+}
+
+}  // namespace tupelo

@@ -1,0 +1,14 @@
+#include "launcher/settings.h"
+
+namespace tupelo {
+
+ConfigBuilder gather_settings(const CommandLine& line, const InheritedSettings& inherited) {
+  ConfigBuilder builder;
+  for (const auto& [name, value] : inherited.values) builder.set(name, value, inherited.origin);
+  if (line.has("config")) builder.apply_file(line.value("config"));
+  builder.apply_environment();
+  for (const auto& [name, value] : line.settings()) builder.set(name, value, "--" + name);
+  return builder;
+}
+
+}  // namespace tupelo
