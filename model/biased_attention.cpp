@@ -211,8 +211,9 @@ class BiasedAttention : public torch::autograd::Function<BiasedAttention> {
     AttentionOperands gradient;
     const Tensor score_gradient =
         through_values(in, probabilities, dropped, gradients[0].contiguous(), gradient);
-    through_scores(in, score_gradient, data["scale"].toDouble(), context->needs_input_grad(3),
-                   gradient);
+    // The bias is tensor 3, when there is one.
+    const bool wants_bias = in.bias.defined() && context->needs_input_grad(3);
+    through_scores(in, score_gradient, data["scale"].toDouble(), wants_bias, gradient);
     variable_list result = listed(gradient, present);  // an undefined one stays undefined
     result.resize(result.size() + 4);                  // present, bias_blocks, scale, dropout
     return result;
@@ -246,7 +247,7 @@ class BiasedAttention : public torch::autograd::Function<BiasedAttention> {
     gradient.key = at::bmm(product_gradient.transpose(1, 2), fold_heads(in.query))
                        .mul_(scale)
                        .view(in.key.sizes());
-    if (in.bias.defined() && wants_bias) {
+    if (wants_bias) {
       gradient.bias = score_gradient.sum(0).to(in.bias.scalar_type());
     }
     if (in.relative_key.defined()) {

@@ -90,8 +90,7 @@ Tensor cut(const Tensor& input, const SequenceBatch& batch, std::int64_t batch_t
 }  // namespace
 
 TokenLayout TokenLayout::rows(const Tensor& input_ids, const Tensor& attention_mask) {
-  TokenLayout layout;
-  layout.longest_ = input_ids.size(1);
+  TokenLayout layout(input_ids.size(1));
   layout.real_ = attention_mask.defined() ? attention_mask.to(torch::kBool) : attention_mask;
   SequenceBatch batch;
   batch.admissible = layout.real_;
@@ -102,7 +101,7 @@ TokenLayout TokenLayout::rows(const Tensor& input_ids, const Tensor& attention_m
 
 TokenLayout TokenLayout::packed(const Tensor& documents) {
   TORCH_CHECK(documents.dim() == 2, "documents must be [B,T]");
-  TokenLayout layout;
+  TokenLayout layout(0);
   const torch::Device device = documents.device();
   const Tensor numbers = documents.to(at::kCPU, at::kLong).contiguous();
   layout.real_ = documents.ge(0);

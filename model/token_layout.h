@@ -40,7 +40,9 @@ class TokenLayout {
   torch::Tensor over_sequences(const std::vector<torch::Tensor>& inputs, const Map& map) const;
 
  private:
-  std::int64_t longest_ = 0;
+  explicit TokenLayout(std::int64_t longest) : longest_(longest) {}
+
+  std::int64_t longest_;
   torch::Tensor positions_;
   torch::Tensor real_;
   std::vector<SequenceBatch> batches_;

@@ -254,7 +254,9 @@ class TupeFull : public PositionEncoding {
                                  ? temperatures.content_position
                                  : torch::ones({context_.heads, 1, 1}, query.options());
     if (flags_.dot) {
-      terms.query_extra = times(query, temperatures.position);
+      // A node of its own, also where the factor is 1: gradients of layers add up per term, in the
+      // same order whether a layer is recomputed or not.
+      terms.query_extra = times(query.view_as(query), temperatures.position);
     }
     terms.key_extra = key;
   }

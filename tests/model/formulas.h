@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -12,33 +13,112 @@
 
 namespace tupelo {
 
-// [B,N,T,T], before masking.
-inline torch::Tensor plain_scores(const torch::Tensor& query, const torch::Tensor& key,
-                                  const AttentionTerms& terms) {
+// The rows [N,T,T,D] of a table of distances [N or 1,2R+1,D]: entry (i,j) for distance j - i.
+inline torch::Tensor rows_of_distances(const torch::Tensor& table, std::int64_t tokens) {
+  const std::int64_t reach = (table.size(1) - 1) / 2;
+  const torch::Tensor place = torch::arange(tokens, torch::kInt64);
+  const torch::Tensor index =
+      (place.unsqueeze(0) - place.unsqueeze(1)).clamp(-reach, reach) + reach;  // [T,T]
+  return table.index_select(1, index.flatten()).unflatten(1, {tokens, tokens});
+}
+
+// Pairs of features turned by the angles of `cos` and `sin` [T,E/2], written with complex numbers.
+inline torch::Tensor plain_turn(const torch::Tensor& features, const torch::Tensor& cos,
+                                const torch::Tensor& sin, RotationLayout layout) {
+  const std::int64_t half = features.size(-1) / 2;
+  const bool interleaved = layout == RotationLayout::kInterleaved;
+  const torch::Tensor pairs =
+      interleaved ? features.unflatten(-1, {half, 2}) : features.unflatten(-1, {2, half}).mT();
+  const torch::Tensor turned =
+      torch::view_as_real(torch::complex(pairs.select(-1, 0), pairs.select(-1, 1)) *
+                          torch::complex(cos.to(features.dtype()), sin.to(features.dtype())));
+  return interleaved ? turned.flatten(-2) : turned.mT().flatten(-2);
+}
+
+inline torch::Tensor plain_rotation(const torch::Tensor& head, const AttentionTerms& terms) {
+  return terms.rotation_cos.defined()
+             ? plain_turn(head, terms.rotation_cos, terms.rotation_sin, terms.rotation_layout)
+             : head;
+}
+
+// [B,1,1,1] or 1, for sequences of the given lengths.
+inline torch::Tensor plain_temperature(const AttentionTerms& terms, const torch::Tensor& lengths) {
+  const torch::Tensor log_length =
+      torch::clamp_min(lengths, terms.temperature == LengthTemperature::kAtLeast16 ? 16 : 2)
+          .to(torch::kFloat64)
+          .log();
+  torch::Tensor factor = log_length / std::log(static_cast<double>(terms.temperature_length));
+  if (terms.temperature == LengthTemperature::kAtLeastOne) factor = factor.clamp_min(1.0);
+  return factor.view({-1, 1, 1, 1});
+}
+
+// [B,N,T,T], before masking, entry by entry as model/position/attention_terms.h says.
+inline torch::Tensor plain_scores(const torch::Tensor& query_in, const torch::Tensor& key_in,
+                                  const AttentionTerms& terms,
+                                  const torch::Tensor& admissible_keys = {}) {
+  const torch::Tensor query = plain_rotation(query_in, terms);
+  const torch::Tensor key = plain_rotation(key_in, terms);
+  const std::int64_t tokens = query.size(2);
   torch::Tensor left = query, right = key;
   if (terms.query_gain.defined()) left = left * terms.query_gain;
   if (terms.query_offset.defined()) left = left + terms.query_offset;
   if (terms.key_offset.defined()) right = right + terms.key_offset;
-  torch::Tensor scores = terms.scale * torch::matmul(left, right.transpose(-1, -2));
+  torch::Tensor products = torch::matmul(left, right.transpose(-1, -2));
   if (terms.key_extra.defined()) {
     torch::Tensor extra = torch::zeros_like(terms.key_extra);
     if (terms.query_extra_gain.defined()) extra = extra + terms.query_extra_gain * query;
     if (terms.query_extra.defined()) extra = extra + terms.query_extra;
-    scores = scores + terms.scale * torch::matmul(extra, terms.key_extra.transpose(-1, -2));
+    products = products + torch::matmul(extra, terms.key_extra.transpose(-1, -2));
   }
+  torch::Tensor seeking = query;
+  if (terms.relative_query_offset.defined()) seeking = seeking + terms.relative_query_offset;
+  if (terms.relative_key.defined()) {
+    const torch::Tensor rows = rows_of_distances(terms.relative_key, tokens);
+    products = products + (seeking.unsqueeze(3) * rows).sum(-1);
+  }
+  if (terms.relative_query.defined()) {
+    const torch::Tensor rows = rows_of_distances(terms.relative_query, tokens);
+    products = products + (key.unsqueeze(2) * rows).sum(-1);
+  }
+  if (terms.phase_key.defined()) {
+    if (terms.phase_map.defined()) seeking = torch::matmul(seeking, terms.phase_map);
+    const torch::Tensor turned =
+        plain_turn(seeking, terms.phase_cos, -terms.phase_sin, terms.phase_layout);
+    products = products + torch::matmul(turned, terms.phase_key.to(turned.dtype()).t());
+  }
+  if (terms.temperature != LengthTemperature::kOff) {
+    const torch::Tensor lengths = admissible_keys.defined()
+                                      ? admissible_keys.sum(-1)
+                                      : torch::full({query.size(0)}, tokens, torch::kInt64);
+    products = products * plain_temperature(terms, lengths);
+  }
+  const torch::Tensor scores = terms.scale * products;
   return terms.bias.defined() ? scores + terms.bias : scores;
 }
 
-// Every sample has a key.
+// Every query has a key.
 inline torch::Tensor plain_attention(const torch::Tensor& query, const torch::Tensor& key,
-                                     const torch::Tensor& value, const AttentionTerms& terms,
+                                     const torch::Tensor& value_in, const AttentionTerms& terms,
                                      const torch::Tensor& admissible_keys) {
-  torch::Tensor scores = plain_scores(query, key, terms);
+  torch::Tensor scores = plain_scores(query, key, terms, admissible_keys);
   if (admissible_keys.defined()) {
     scores = scores.masked_fill(admissible_keys.logical_not().unsqueeze(1).unsqueeze(1),
                                 -std::numeric_limits<double>::infinity());
   }
-  return torch::matmul(torch::softmax(scores, -1), value);
+  torch::Tensor value = terms.rotate_values ? plain_rotation(value_in, terms) : value_in;
+  if (terms.value_offset.defined()) value = value + terms.value_offset;
+  const torch::Tensor probabilities = torch::softmax(scores, -1);
+  torch::Tensor result = torch::matmul(probabilities, value);
+  if (terms.relative_value.defined()) {
+    const torch::Tensor rows = rows_of_distances(terms.relative_value, value.size(2));
+    result = result + (probabilities.unsqueeze(-1) * rows).sum(3);
+  }
+  if (terms.phase_value.defined()) {
+    const torch::Tensor mixed =
+        torch::matmul(probabilities, terms.phase_value.to(probabilities.dtype()));
+    result = result + plain_turn(mixed, terms.phase_cos, terms.phase_sin, terms.phase_layout);
+  }
+  return result;
 }
 
 // max|left - right| <= tolerance, nothing infinite or NaN.

@@ -43,19 +43,21 @@ TEST_P(RefvecRoberta, LayerMatchesForwardAndBackward) {
   options.heads = vectors.integer("heads");
   options.intermediate_size = vectors.integer("inter");
   options.layer_norm_epsilon = vectors.number("eps");
-  const auto layer = std::make_shared<EncoderLayer>(options);
+  const auto layer = std::make_shared<EncoderLayer>(options, ContentBiases());
   copy_parameters(vectors, *layer);
 
   const Tensor input = vectors.tensor("in.x").clone().requires_grad_();
   const Tensor mask = vectors.tensor("in.mask").to(torch::kBool);
   const Tensor visible = mask.unsqueeze(-1);
   const AttentionTerms terms = plain_attention_terms(options.hidden_size / options.heads);
-  const Tensor output = layer->forward(input, terms, mask) * visible;
+  const TokenLayout layout = TokenLayout::rows(input, mask);
+  const Tensor output = layer->forward(input, {}, terms, layout) * visible;
   EXPECT_TRUE(vectors.compare("out.y", output));
   const auto attention =
       std::dynamic_pointer_cast<SelfAttention>(layer->named_modules()["attention"]);
   ASSERT_NE(attention, nullptr);
-  EXPECT_TRUE(vectors.compare("out.attn_ln", attention->forward(input, terms, mask) * visible));
+  EXPECT_TRUE(vectors.compare("out.attn_ln",
+                              attention->forward(input, {}, terms, layout, nullptr) * visible));
 
   const Tensor loss = (output * vectors.tensor("cot.y")).sum();
   EXPECT_TRUE(vectors.compare("out.loss", loss.view({1})));
@@ -87,14 +89,16 @@ TEST_P(RefvecRoberta, HiddenStatesAndLogitsMatch) {
   const Tensor visible = mask.unsqueeze(-1);
   const auto modules = model->named_modules();
 
+  const TokenLayout layout = TokenLayout::rows(ids, mask);
   Tensor hidden =
-      std::dynamic_pointer_cast<Embeddings>(modules["roberta.embeddings"])->forward(ids);
+      std::dynamic_pointer_cast<Embeddings>(modules["roberta.embeddings"])->forward(ids, layout);
   EXPECT_TRUE(vectors.compare("out.hidden.0", hidden * visible));
   const auto& options = model->options();
   const AttentionTerms terms = plain_attention_terms(options.hidden_size / options.heads);
   for (std::int64_t n = 0; n < options.layers; ++n) {
     const std::string name = "roberta.encoder.layer." + std::to_string(n);
-    hidden = std::dynamic_pointer_cast<EncoderLayer>(modules[name])->forward(hidden, terms, mask);
+    hidden =
+        std::dynamic_pointer_cast<EncoderLayer>(modules[name])->forward(hidden, {}, terms, layout);
     EXPECT_TRUE(vectors.compare("out.hidden." + std::to_string(n + 1), hidden * visible));
   }
   EXPECT_TRUE(model->hidden_states(ids, mask).equal(hidden));
