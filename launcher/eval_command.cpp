@@ -5,6 +5,7 @@
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/evaluation.h"
+#include "launcher/length_evaluation.h"
 #include "launcher/saved_model.h"
 #include "launcher/session.h"
 #include "launcher/value_text.h"
@@ -17,6 +18,7 @@ using Takes = VerbOption::Takes;
 struct EvalSettings {
   std::string run, corpus, device;
   std::int64_t step = 0, rows = 0, threads = 0;
+  LengthSettings by_length;
 };
 
 EvalSettings settings_from(const CommandLine& line) {
@@ -35,6 +37,7 @@ EvalSettings settings_from(const CommandLine& line) {
   settings.step = integer("step", "0", 0, INT64_MAX);
   settings.rows = integer("rows", std::to_string(INT64_C(1) << 40), 1, INT64_MAX);
   settings.threads = integer("threads", "0", 0, 4096);
+  settings.by_length = length_settings(line);
   return settings;
 }
 
@@ -76,21 +79,50 @@ void print(const SavedModel& saved, const Evaluation& result, double entropy, bo
             << " tokens" << std::endl;
 }
 
+void print(const SavedModel& saved, const LengthSettings& settings,
+           const std::vector<LengthResult>& results, double entropy, bool as_json) {
+  if (as_json) {
+    nlohmann::ordered_json object = {{"checkpoint", saved.folder},
+                                     {"step", saved.state.step},
+                                     {"trained_length", saved.config.model.max_positions}};
+    object.update(length_json(settings, results));
+    object["unigram_entropy"] = entropy;
+    std::cout << object.dump(1) << std::endl;
+    return;
+  }
+  std::cout << "checkpoint        " << saved.folder << "\n"
+            << "unigram entropy   " << significant(entropy, 5) << " nats\n"
+            << length_table(results) << std::flush;
+}
+
 ExitCode eval_in(Session& session, const CommandLine& line) {
   EvalSettings settings;
   Communicator& control = session.control();
   together(control, [&] { settings = settings_from(line); });
   session.configure(settings.device, static_cast<int>(settings.threads), 600);
   SavedModel saved;
+  std::shared_ptr<RobertaForMaskedLm> extended;
   std::optional<ShardedCorpus> corpus;
   together(control, [&] {
     saved = load_saved_model(settings.run, settings.step);
     corpus.emplace(open_held_out(settings, saved));
     saved.model->to(session.device());
+    if (!settings.by_length.lengths.empty()) {
+      extended = extended_model(saved, settings.by_length, session.device());
+    }
   });
+  const bool as_json = line.has("json");
+  if (!settings.by_length.lengths.empty()) {
+    const auto results = evaluate_lengths(saved, *extended, *corpus, settings.by_length.lengths,
+                                          settings.rows, session.device(), session.data());
+    if (session.is_first()) {
+      print(saved, settings.by_length, results, unigram_entropy(*corpus), as_json);
+    }
+    return ExitCode::kDone;
+  }
   const Evaluation result = evaluate(*saved.model, *corpus, saved.config.data, settings.rows,
                                      session.device(), session.data());
-  if (session.is_first()) print(saved, result, unigram_entropy(*corpus), line.has("json"));
+  if (session.is_first()) print(saved, result, unigram_entropy(*corpus), as_json);
   return ExitCode::kDone;
 }
 
@@ -103,7 +135,9 @@ ExitCode run_eval(const Verb& verb, const std::vector<std::string>& words) {
 Command eval_command() {
   Verb verb;
   verb.name = "eval";
-  verb.usage = "[mpirun -np N] tupelo eval --run RUN [--corpus CORPUS] [--json]";
+  verb.usage =
+      "[mpirun -np N] tupelo eval --run RUN [--corpus CORPUS] [--lengths T,T,... [--extend-policy "
+      "NAME]] [--json]";
   verb.summary =
       "Measures a checkpoint on held-out documents. Masks are fixed by the corpus alone, so "
       "figures of "
@@ -115,8 +149,9 @@ Command eval_command() {
       {"rows", Takes::kOneValue, "COUNT", "held-out rows, at most (all)"},
       {"device", Takes::kOneValue, "DEVICE", "auto, cpu or cuda (auto)"},
       {"threads", Takes::kOneValue, "N", "computing threads (all cores)"},
-      {"json", Takes::kNothing, "", "print JSON"},
-      {"help", Takes::kNothing, "", "this text"}};
+      {"json", Takes::kNothing, "", "print JSON"}};
+  for (const VerbOption& option : length_options()) verb.options.push_back(option);
+  verb.options.push_back({"help", Takes::kNothing, "", "this text"});
   return {verb, run_eval};
 }
 
