@@ -151,8 +151,9 @@ std::string mixed_stack_plan(const Refvec& vectors) {
                               ",max_distance=" + std::to_string(vectors.integer("max_distance")) +
                               ")";
   std::vector<std::pair<std::string, std::string>> entries;  // kind, layers
+  const std::vector<std::string> stack = vectors.config()["stack"];
   std::int64_t layer = 0;
-  for (const std::string kind : vectors.config()["stack"]) {
+  for (const std::string& kind : stack) {
     const std::string number = std::to_string(layer++);
     const auto same = std::find_if(entries.begin(), entries.end(),
                                    [&](const auto& entry) { return entry.first == kind; });
@@ -195,7 +196,8 @@ TEST_P(RefvecRoberta, StackOfSixKindsOfLayers) {
   options.position = mixed_stack_plan(vectors);
   // The file's input table has max_pos rows with the reserved ones among them: one of ours with as
   // many tokens has more, which nothing reads.
-  RobertaForMaskedLm model(options);
+  const auto owner = std::make_shared<RobertaForMaskedLm>(options);
+  RobertaForMaskedLm& model = *owner;
   model.to(GetParam());
   {
     torch::NoGradGuard no_grad;
