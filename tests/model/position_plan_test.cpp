@@ -75,7 +75,10 @@ TEST(PositionPlan, UnknownEncodingNamesTheNearest) {
   expect_refusal("all:tupe_r", "did you mean 'tupe-r'");
   expect_refusal("all:tuperr", "did you mean 'tupe-r'");
   expect_refusal("all:articel", "did you mean 'article'");
-  expect_refusal("all:zzzzzzzz", "valid: none, tupe-a, tupe-r, tupe-full, article");
+  expect_refusal("all:zzzzzzzz", "valid: none, alibi, ");
+  for (const PositionEncodingKind& kind : position_encoding_kinds()) {
+    expect_refusal("all:zzzzzzzz", ", " + kind.name);
+  }
   expect_refusal("all:", "unknown position encoding ''");
 }
 
