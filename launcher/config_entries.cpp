@@ -1,4 +1,5 @@
 // The table of everything that can be configured. A new setting is one row here.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include "launcher/value_text.h"
 #include "model/position/input_encoding.h"
 #include "model/position/position_encoding.h"
+#include "optim/optimizer.h"
 
 namespace tupelo {
 namespace {
@@ -208,6 +210,9 @@ std::vector<ConfigEntry> train_entries() {
           "train.validate-rows", [](auto& c) -> auto& { return c.train.validate_rows; }, 1,
           kNoLimit, "held-out rows per validation, at most"),
       integer(
+          "train.probe-every", [](auto& c) -> auto& { return c.train.probe_every; }, 0, kNoLimit,
+          "steps between looks at the parts of attention scores (metrics.jsonl); 0 = never"),
+      integer(
           "train.save-every", [](auto& c) -> auto& { return c.train.save_every; }, 0, kNoLimit,
           "steps between checkpoints; 0 = only at the end"),
       integer(
@@ -228,14 +233,49 @@ std::vector<ConfigEntry> train_entries() {
   };
 }
 
+// "adamw: torch, fairseq; lamb: corrected, fairseq".
+std::string flavours_text() {
+  std::string text;
+  for (const std::string& optimizer : optimizer_names()) {
+    text += (text.empty() ? "" : "; ") + optimizer;
+    std::string separator = ": ";
+    for (const std::string& flavour : optimizer_flavours(optimizer)) {
+      text += separator + flavour;
+      separator = ", ";
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> flavour_words() {
+  std::vector<std::string> valid = {kDefaultFlavour};
+  for (const std::string& optimizer : optimizer_names()) {
+    for (const std::string& flavour : optimizer_flavours(optimizer)) {
+      if (std::find(valid.begin(), valid.end(), flavour) == valid.end()) valid.push_back(flavour);
+    }
+  }
+  return valid;
+}
+
+// The default prints as what it stands for: what a run followed stays readable in its files.
+ConfigEntry flavour_entry() {
+  ConfigEntry entry = choice<>(
+      "optim.flavour", [](auto& c) -> auto& { return c.optim.optimizer.flavour; },
+      words(flavour_words()), "whose convention, the first unless set (" + flavours_text() + ")");
+  entry.get = [](const RunConfig& config) {
+    const OptimizerOptions& optimizer = config.optim.optimizer;
+    return optimizer.flavour == kDefaultFlavour ? optimizer_flavours(optimizer.name).front()
+                                                : optimizer.flavour;
+  };
+  return entry;
+}
+
 std::vector<ConfigEntry> optim_entries() {
   return {
       choice<>(
           "optim.optimizer", [](auto& c) -> auto& { return c.optim.optimizer.name; },
           words(optimizer_names()), "update rule"),
-      choice<>(
-          "optim.flavour", [](auto& c) -> auto& { return c.optim.optimizer.flavour; },
-          words({"torch", "fairseq"}), "where AdamW adds epsilon"),
+      flavour_entry(),
       number(
           "optim.learning-rate", [](auto& c) -> auto& { return c.optim.schedule.peak; }, 0, 1e6,
           "peak learning rate"),

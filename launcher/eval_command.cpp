@@ -6,6 +6,7 @@
 #include "launcher/console.h"
 #include "launcher/evaluation.h"
 #include "launcher/length_evaluation.h"
+#include "launcher/probe_report.h"
 #include "launcher/saved_model.h"
 #include "launcher/session.h"
 #include "launcher/value_text.h"
@@ -16,7 +17,7 @@ namespace {
 using Takes = VerbOption::Takes;
 
 struct EvalSettings {
-  std::string run, corpus, device;
+  std::string run, corpus, device, probe;
   std::int64_t step = 0, rows = 0, threads = 0;
   LengthSettings by_length;
 };
@@ -34,6 +35,10 @@ EvalSettings settings_from(const CommandLine& line) {
   settings.run = line.required("run");
   settings.corpus = line.value("corpus");
   settings.device = line.value("device", "auto");
+  settings.probe = line.value("probe");
+  if (line.has("probe") && settings.probe.empty()) {
+    throw std::invalid_argument("--probe: the name of a folder is missing");
+  }
   settings.step = integer("step", "0", 0, INT64_MAX);
   settings.rows = integer("rows", std::to_string(INT64_C(1) << 40), 1, INT64_MAX);
   settings.threads = integer("threads", "0", 0, 4096);
@@ -95,11 +100,22 @@ void print(const SavedModel& saved, const LengthSettings& settings,
             << length_table(results) << std::flush;
 }
 
+void write_probe(SavedModel& saved, const ShardedCorpus& corpus, const std::string& folder,
+                 torch::Device device) {
+  ProbeReport report;
+  report.checkpoint = saved.folder;
+  report.step = saved.state.step;
+  report.probe = probe_held_out(*saved.model, corpus, saved.config.data, device);
+  report.gradient_norms = held_out_gradient_norms(*saved.model, corpus, saved.config.data, device);
+  write_probe_report(folder, report);
+}
+
 ExitCode eval_in(Session& session, const CommandLine& line) {
   EvalSettings settings;
   Communicator& control = session.control();
   together(control, [&] { settings = settings_from(line); });
   session.configure(settings.device, static_cast<int>(settings.threads), 600);
+  const std::vector<std::int64_t>& lengths = settings.by_length.lengths;
   SavedModel saved;
   std::shared_ptr<RobertaForMaskedLm> extended;
   std::optional<ShardedCorpus> corpus;
@@ -107,22 +123,25 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
     saved = load_saved_model(settings.run, settings.step);
     corpus.emplace(open_held_out(settings, saved));
     saved.model->to(session.device());
-    if (!settings.by_length.lengths.empty()) {
-      extended = extended_model(saved, settings.by_length, session.device());
-    }
+    if (!lengths.empty()) extended = extended_model(saved, settings.by_length, session.device());
   });
   const bool as_json = line.has("json");
-  if (!settings.by_length.lengths.empty()) {
-    const auto results = evaluate_lengths(saved, *extended, *corpus, settings.by_length.lengths,
-                                          settings.rows, session.device(), session.data());
+  if (!lengths.empty()) {
+    const auto results = evaluate_lengths(saved, *extended, *corpus, lengths, settings.rows,
+                                          session.device(), session.data());
     if (session.is_first()) {
       print(saved, settings.by_length, results, unigram_entropy(*corpus), as_json);
     }
-    return ExitCode::kDone;
+  } else {
+    const Evaluation result = evaluate(*saved.model, *corpus, saved.config.data, settings.rows,
+                                       session.device(), session.data());
+    if (session.is_first()) print(saved, result, unigram_entropy(*corpus), as_json);
   }
-  const Evaluation result = evaluate(*saved.model, *corpus, saved.config.data, settings.rows,
-                                     session.device(), session.data());
-  if (session.is_first()) print(saved, result, unigram_entropy(*corpus), as_json);
+  if (!settings.probe.empty()) {
+    on_rank_zero(control, [&] { write_probe(saved, *corpus, settings.probe, session.device()); });
+    Console(/*silent=*/!session.is_first() || as_json)
+        .line("attention         " + settings.probe + "/index.html");
+  }
   return ExitCode::kDone;
 }
 
@@ -137,7 +156,7 @@ Command eval_command() {
   verb.name = "eval";
   verb.usage =
       "[mpirun -np N] tupelo eval --run RUN [--corpus CORPUS] [--lengths T,T,... [--extend-policy "
-      "NAME]] [--json]";
+      "NAME]] [--probe DIR] [--json]";
   verb.summary =
       "Measures a checkpoint on held-out documents. Masks are fixed by the corpus alone, so "
       "figures of "
@@ -147,6 +166,8 @@ Command eval_command() {
       {"corpus", Takes::kOneValue, "CORPUS", "another corpus with the same vocabulary"},
       {"step", Takes::kOneValue, "STEP", "checkpoint of this step (newest that verifies)"},
       {"rows", Takes::kOneValue, "COUNT", "held-out rows, at most (all)"},
+      {"probe", Takes::kOneValue, "DIR",
+       "write what attention scores are made of to DIR/probe.json and DIR/index.html"},
       {"device", Takes::kOneValue, "DEVICE", "auto, cpu or cuda (auto)"},
       {"threads", Takes::kOneValue, "N", "computing threads (all cores)"},
       {"json", Takes::kNothing, "", "print JSON"}};

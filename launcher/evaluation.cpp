@@ -12,21 +12,6 @@ namespace {
 
 constexpr std::uint64_t kEvaluationSeed = 20200628;  // any constant: it fixes the masks for good
 
-class EvaluationMode {
- public:
-  explicit EvaluationMode(RobertaForMaskedLm& model)
-      : model_(model), training_(model.is_training()) {
-    model_.eval();
-  }
-  ~EvaluationMode() { model_.train(training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  RobertaForMaskedLm& model_;
-  bool training_;
-};
-
 // This rank's share of `count` rows spread evenly over [0, available).
 std::vector<std::uint64_t> share_of_rows(std::uint64_t available, std::uint64_t count, int rank,
                                          int world_size) {
@@ -39,29 +24,56 @@ std::vector<std::uint64_t> share_of_rows(std::uint64_t available, std::uint64_t 
   return rows;
 }
 
+// Rows and masks of the split, whatever a run's seed is.
+struct HeldOutRows {
+  HeldOutRows(const ShardedCorpus& corpus, const DataOptions& given)
+      : options(given), plan(corpus.document_offsets(), given.packing, given.sequence_length) {
+    options.seed = kEvaluationSeed;
+    if (plan.rows() == 0) throw CorpusError("the held-out split has no row to evaluate on");
+  }
+
+  Batch batch(const ShardedCorpus& corpus, const std::vector<std::uint64_t>& rows) const {
+    return make_batch(corpus, plan, options, rows, std::vector<std::uint64_t>(rows.size()));
+  }
+  std::uint64_t at_most(std::int64_t rows) const {
+    return std::min<std::uint64_t>(plan.rows(), static_cast<std::uint64_t>(rows));
+  }
+
+  DataOptions options;
+  RowPlan plan;
+};
+
 }  // namespace
+
+EvaluationMode::EvaluationMode(RobertaForMaskedLm& model)
+    : model_(model), training_(model.is_training()) {
+  model_.eval();
+}
+
+EvaluationMode::~EvaluationMode() { model_.train(training_); }
+
+Batch held_out_batch(const ShardedCorpus& corpus, const DataOptions& options, std::int64_t rows) {
+  const HeldOutRows held_out(corpus, options);
+  return held_out.batch(corpus, share_of_rows(held_out.plan.rows(), held_out.at_most(rows), 0, 1));
+}
 
 Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
                     const DataOptions& options, std::int64_t max_rows, torch::Device device,
                     Communicator& communicator) {
   const torch::NoGradGuard no_gradients;
   const EvaluationMode mode(model);
-  DataOptions fixed = options;
-  fixed.seed = kEvaluationSeed;
-  const RowPlan plan(corpus.document_offsets(), fixed.packing, fixed.sequence_length);
-  if (plan.rows() == 0) throw CorpusError("the held-out split has no row to evaluate on");
-  const std::uint64_t count = std::min<std::uint64_t>(plan.rows(), max_rows);
+  const HeldOutRows held_out(corpus, options);
+  const std::uint64_t count = held_out.at_most(max_rows);
   const auto rows =
-      share_of_rows(plan.rows(), count, communicator.rank(), communicator.world_size());
+      share_of_rows(held_out.plan.rows(), count, communicator.rank(), communicator.world_size());
 
   double loss = 0, correct = 0, masked = 0, tokens = 0;
-  const std::size_t step = static_cast<std::size_t>(fixed.micro_batch);
+  const std::size_t step = static_cast<std::size_t>(options.micro_batch);
   for (std::size_t first = 0; first < rows.size(); first += step) {
     const std::vector<std::uint64_t> some(
         rows.begin() + static_cast<std::ptrdiff_t>(first),
         rows.begin() + static_cast<std::ptrdiff_t>(std::min(first + step, rows.size())));
-    const Batch batch =
-        make_batch(corpus, plan, fixed, some, std::vector<std::uint64_t>(some.size()));
+    const Batch batch = held_out.batch(corpus, some);
     const MaskedLmOutput output = masked_lm_loss(model, batch, device);
     loss += output.loss_sum.item<double>();
     correct += output.correct.item<double>();

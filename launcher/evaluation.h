@@ -12,6 +12,19 @@ namespace tupelo {
 
 class Communicator;
 
+// A model without dropout, for as long as the object lives.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(RobertaForMaskedLm& model);
+  ~EvaluationMode();
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  RobertaForMaskedLm& model_;
+  bool training_;
+};
+
 struct Evaluation {
   double loss = 0;  // mean over masked tokens, natural logarithm
   double perplexity = 0;
@@ -27,6 +40,10 @@ struct Evaluation {
 Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
                     const DataOptions& options, std::int64_t max_rows, torch::Device device,
                     Communicator& communicator);
+
+// At most `rows` rows, spread evenly over the split, with the masks of evaluate(). Throws
+// CorpusError when the split has no row.
+Batch held_out_batch(const ShardedCorpus& corpus, const DataOptions& options, std::int64_t rows);
 
 // Entropy, in nats, of the token frequencies of a split: the loss of the best predictor that
 // ignores context.

@@ -19,6 +19,7 @@ struct TrainOptions {
   std::int64_t log_every = 10;        // steps
   std::int64_t validate_every = 200;  // steps; 0 = never
   std::int64_t validate_rows = 1024;  // held-out rows per validation, at most
+  std::int64_t probe_every = 0;       // steps; 0 = never
   std::int64_t save_every = 500;      // steps; 0 = only at the end
   std::int64_t keep_checkpoints = 2;
   std::int64_t threads = 0;  // computing threads per rank; 0 = cores of the host / ranks on it

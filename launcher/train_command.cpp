@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "data/corpus.h"
 #include "launcher/agreement.h"
@@ -117,10 +118,14 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   OpenCorpus corpus;
   open_corpus(line.value("corpus"), !line.has("no-verify"), control, corpus);
   together(control, [&] {
-    if (train.validate_every > 0 && corpus.held_out->documents() == 0) {
-      throw CorpusError("corpus " + line.value("corpus") +
-                        " has no held-out documents to validate on; prepare it with a larger "
-                        "--held-out, or set train.validate-every to 0");
+    if (corpus.held_out->documents() > 0) return;
+    for (const auto& [every, name, purpose] :
+         {std::tuple(train.validate_every, "validate-every", "validate"),
+          std::tuple(train.probe_every, "probe-every", "probe attention")}) {
+      if (every == 0) continue;
+      throw CorpusError("corpus " + line.value("corpus") + " has no held-out documents to " +
+                        purpose + " on; prepare it with a larger --held-out, or set train." + name +
+                        " to 0");
     }
   });
   const RunFolder folder(line.value("run"));

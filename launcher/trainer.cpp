@@ -15,6 +15,7 @@
 #include "launcher/agreement.h"
 #include "launcher/console.h"
 #include "launcher/device_batch.h"
+#include "launcher/held_out_probe.h"
 #include "launcher/model_loading.h"
 #include "launcher/model_parameters.h"
 #include "launcher/stop_signal.h"
@@ -57,6 +58,16 @@ std::vector<torch::Tensor> tensors_of(const RobertaForMaskedLm& model) {
   return tensors;
 }
 
+std::vector<torch::Tensor> position_tensors_of(const RobertaForMaskedLm& model) {
+  const RobertaForMaskedLm::ParameterRoles roles = model.parameter_roles();
+  const auto parameters = model.named_parameters();
+  std::vector<torch::Tensor> tensors;
+  for (const auto* names : {&roles.position_decayed, &roles.position_undecayed}) {
+    for (const std::string& name : *names) tensors.push_back(parameters[name]);
+  }
+  return tensors;
+}
+
 // A value that differs between two tensors that differ in any bit (except with probability 2^-64).
 std::uint64_t bit_hash(const torch::Tensor& tensor) {
   const torch::Tensor host = tensor.detach().cpu().contiguous();
@@ -80,6 +91,7 @@ Trainer::Trainer(TrainerContext context) : context_(std::move(context)) {
   const RunConfig& config = context_.config;
   model_ = std::make_shared<RobertaForMaskedLm>(model_options(config, context_.corpus.info()));
   model_->to(context_.device);
+  position_parameters_ = position_tensors_of(*model_);
   optimizer_ = make_optimizer(config.optim.optimizer, parameter_groups(*model_, config.optim));
   reducer_ = std::make_unique<GradientReducer>(
       tensors_of(*model_), context_.communicator,
@@ -112,6 +124,7 @@ ExitCode Trainer::train() {
     record(train_step());
     close_epochs();
     if (due(config.train.validate_every)) validate_now();
+    if (due(config.train.probe_every)) probe_now();
     if (due(config.train.save_every)) save();
   }
   if (saved_step_ != step_) save();
@@ -169,6 +182,9 @@ void Trainer::accumulate(std::vector<Batch>& micro_batches, double masked, StepR
 }
 
 bool Trainer::update(StepRecord& step) {
+  if (is_logged() && !position_parameters_.empty()) {
+    step.position_grad_norm = clip_global_norm(position_parameters_, /*max_norm=*/0);  // measures
+  }
   step.grad_norm = clip_global_norm(reducer_->parameters(), context_.config.optim.clip_norm);
   const bool finite = std::isfinite(step.loss) && std::isfinite(step.grad_norm);
   if (context_.communicator.all_agree(finite)) {
@@ -191,8 +207,7 @@ bool Trainer::update(StepRecord& step) {
 void Trainer::record(const StepRecord& step) {
   waited_seconds_ += step.data_wait_seconds;
   const RunConfig& config = context_.config;
-  const bool last = step_ == config.train.steps;
-  if (!due(config.train.log_every) && !last && !step.skipped) return;
+  if (!is_logged() && !step.skipped) return;
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
   if (context_.communicator.rank() != 0) return;
 
@@ -211,6 +226,7 @@ void Trainer::record(const StepRecord& step) {
       {"tokens_per_second", rate},
       {"data_wait_seconds", waited_seconds_},
       {"masks_hash", hex_text(masks_hash)}};
+  if (step.position_grad_norm) object["position_grad_norm"] = *step.position_grad_norm;
   if (step.skipped) object["skipped"] = true;
   metrics_->append(object.dump());
 
@@ -267,6 +283,19 @@ void Trainer::validate_now() {
                         significant(result.loss, 5) + "  perplexity " +
                         significant(result.perplexity, 4) + "  accuracy " +
                         significant(100 * result.masked_accuracy, 3) + "%");
+}
+
+void Trainer::probe_now() {
+  const double started = now_seconds();
+  on_rank_zero(context_.communicator, [&] {
+    const HeldOutProbe probe =
+        probe_held_out(*model_, context_.held_out, context_.config.data, context_.device);
+    nlohmann::ordered_json record = {{"step", step_}, {"event", "probe"}};
+    record.update(probe_json(probe));
+    record["seconds"] = now_seconds() - started;
+    metrics_->append(record.dump());
+  });
+  recorded_at_seconds_ += now_seconds() - started;
 }
 
 RunState Trainer::current_state() const {

@@ -33,7 +33,8 @@ struct StepRecord {
   double loss = 0;  // mean over the masked tokens of the whole global batch
   double masked_accuracy = 0;
   double learning_rate = 0;
-  double grad_norm = 0;  // before clipping
+  double grad_norm = 0;                      // before clipping
+  std::optional<double> position_grad_norm;  // the same of position parameters, when logged
   std::int64_t masked_tokens = 0;
   std::int64_t tokens = 0;  // of this step, all ranks
   double data_wait_seconds = 0;
@@ -69,6 +70,7 @@ class Trainer {
   StepRecord train_step();
   void record(const StepRecord& step);
   void validate_now();
+  void probe_now();
   void save();
 
   bool stop_agreed();
@@ -81,10 +83,14 @@ class Trainer {
   void require_equal_replicas();
   NamedTensors model_tensors() const;
   std::int64_t samples() const { return step_ * context_.config.data.global_batch; }
+  bool is_logged() const {
+    return due(context_.config.train.log_every) || step_ == context_.config.train.steps;
+  }
   bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
 
   TrainerContext context_;
   std::shared_ptr<RobertaForMaskedLm> model_;
+  std::vector<torch::Tensor> position_parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientReducer> reducer_;
   LearningRateSchedule schedule_;

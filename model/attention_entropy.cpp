@@ -9,11 +9,10 @@ namespace tupelo {
 void AttentionEntropy::attend(const AttentionCall& call) {
   const torch::NoGradGuard no_gradients;
   for (const AttentionSample& sample : AttentionSample::of(call)) {
-    const torch::Tensor entropy =
-        attention_entropy(sample.scores(call.terms, 1.0, 1.0, torch::kFloat32));  // [N,n]
-    const torch::Tensor has_key = entropy.isnan().logical_not();
-    const double sum = entropy.to(torch::kDouble).nansum().item<double>();
-    const double count = has_key.sum().item<double>();
+    const QueryEntropy entropy =
+        query_entropy(sample.scores(call.terms, 1.0, 1.0, torch::kFloat32));
+    const double sum = entropy.nats.sum().item<double>();
+    const auto count = static_cast<double>(entropy.queries.sum().item<std::int64_t>());
     nats_ += sum;
     queries_ += count;
     if (sample.tokens() > 1) {

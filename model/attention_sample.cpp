@@ -1,5 +1,7 @@
 #include "model/attention_sample.h"
 
+#include <limits>
+
 namespace tupelo {
 
 using torch::Tensor;
@@ -39,8 +41,10 @@ Tensor AttentionSample::between_real(const Tensor& matrices) const {
   return matrices.index_select(-2, real_).index_select(-1, real_);
 }
 
-Tensor attention_entropy(const Tensor& scores) {
-  return at::special_entr(at::softmax(scores, -1)).sum(-1);
+QueryEntropy query_entropy(const Tensor& scores) {
+  const Tensor blind = scores.amax(-1).eq(-std::numeric_limits<double>::infinity());  // [N,n]
+  const Tensor entropy = at::special_entr(at::softmax(scores, -1)).sum(-1);
+  return {entropy.masked_fill(blind, 0.0).to(torch::kDouble).sum(-1), blind.logical_not().sum(-1)};
 }
 
 }  // namespace tupelo

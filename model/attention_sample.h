@@ -34,8 +34,11 @@ class AttentionSample {
   torch::Tensor real_;
 };
 
-// Entropy in nats of softmax(scores) over the last dimension; NaN where all scores are minus
-// infinity.
-torch::Tensor attention_entropy(const torch::Tensor& scores);
+// Entropy of softmax(scores) over the last dimension, of scores [N,n,n].
+struct QueryEntropy {
+  torch::Tensor nats;     // [N] float64: summed over the queries that see a key
+  torch::Tensor queries;  // [N] int64: how many those are
+};
+QueryEntropy query_entropy(const torch::Tensor& scores);
 
 }  // namespace tupelo
