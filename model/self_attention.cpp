@@ -37,8 +37,12 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden, const torch::T
     const torch::Tensor heads = split_heads(projected);
     return complex ? at::cat(heads.chunk(2, 0), -1) : heads;
   };
+  // In this order of their own: it decides how their gradients add up in `hidden`, to the bit.
+  const torch::Tensor projected_value = value_->forward(attended);
+  const torch::Tensor projected_key = key_->forward(attended);
+  const torch::Tensor projected_query = query_->forward(hidden);
   const torch::Tensor context = layout.over_sequences(
-      {query_->forward(hidden), key_->forward(attended), value_->forward(attended)},
+      {projected_query, projected_key, projected_value},
       [&](const std::vector<torch::Tensor>& projected, const SequenceBatch& sequences) {
         const torch::Tensor query = heads_of(projected[0]), key = heads_of(projected[1]);
         const torch::Tensor value = heads_of(projected[2]);  // [S,N,t,D] each
