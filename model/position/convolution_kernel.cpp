@@ -11,8 +11,8 @@ namespace {
 std::int64_t odd_kernel(const OptionReader& options) {
   const std::int64_t kernel = options.integer("kernel");
   if (kernel % 2 == 0) {
-    throw std::invalid_argument("position encoding conv: kernel=" + std::to_string(kernel) +
-                                " must be odd");
+    throw std::invalid_argument(std::string("position encoding conv: kernel=") +
+                                std::to_string(kernel) + " must be odd");
   }
   return kernel;
 }

@@ -125,7 +125,7 @@ Tensor extended_table(const Tensor& table, std::int64_t kept, std::int64_t new_r
   TORCH_CHECK(kept >= 0 && trained >= 0, "a table of ", table.size(0), " rows cannot keep ", kept);
   const std::int64_t reached = extended_length(trained, extension);
   if (wanted > reached) {
-    throw std::invalid_argument("position table: " + std::to_string(wanted) +
+    throw std::invalid_argument(std::string("position table: ") + std::to_string(wanted) +
                                 " positions are more than the " + std::to_string(reached) +
                                 " that its length extension reaches");
   }
