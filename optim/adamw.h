@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "optim/optimizer.h"
@@ -13,9 +14,10 @@ namespace tupelo {
 //   w <- w (1 - lr wd);   m <- beta1 m + (1 - beta1) g;   v <- beta2 v + (1 - beta2) g^2
 //   flavour "torch":    w <- w - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 //   flavour "fairseq":  w <- w - lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)
-// State: "exp_avg.<parameter>" (m) and "exp_avg_sq.<parameter>" (v), shaped and typed like the
-// parameter. Throws std::invalid_argument as make_optimizer() does.
+// State: that of a MomentOptimizer, m and v. options.flavour is one of adamw_flavours(). Throws
+// std::invalid_argument when another option is out of range.
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options,
                                       std::vector<ParameterGroup> groups);
+std::vector<std::string> adamw_flavours();
 
 }  // namespace tupelo

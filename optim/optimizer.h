@@ -27,13 +27,17 @@ struct ParameterGroup {
   std::int64_t frozen_until_step = 0;
 };
 
+// Stands for the first of optimizer_flavours(name).
+inline constexpr const char* kDefaultFlavour = "default";
+
 struct OptimizerOptions {
   std::string name = "adamw";
   double beta1 = 0.9;
   double beta2 = 0.98;
   double epsilon = 1e-6;
-  // How AdamW corrects its bias: "torch" (epsilon after the correction) or "fairseq" (before it).
-  std::string flavour = "torch";
+  // Which implementation's convention an optimizer follows: one of optimizer_flavours(name), or
+  // kDefaultFlavour.
+  std::string flavour = kDefaultFlavour;
 };
 
 // Applies updates in place. Not thread-safe.
@@ -60,6 +64,11 @@ class Optimizer {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
                                           std::vector<ParameterGroup> groups);
 std::vector<std::string> optimizer_names();
+
+// What optimizer `name` knows, its default first. Throws std::invalid_argument as make_optimizer().
+std::vector<std::string> optimizer_flavours(const std::string& name);
+// The flavour that make_optimizer(options) uses. Throws std::invalid_argument as it does.
+std::string optimizer_flavour(const OptimizerOptions& options);
 
 // Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns `norm`, the Euclidean norm
 // over all of them before scaling, accumulated in float64 in list order so that it does not depend

@@ -74,7 +74,7 @@ const Row& find_row(const std::string& name) {
   for (const Row& row : kSchedules) {
     if (name == row.name) return row;
   }
-  throw std::invalid_argument(unknown_name("schedule", name, schedule_names()));
+  throw std::invalid_argument(unknown_name_message("schedule", name, schedule_names()));
 }
 
 void require(bool holds, const std::string& what) {

@@ -25,8 +25,8 @@ std::size_t edit_distance(const std::string& left, const std::string& right) {
 
 }  // namespace
 
-std::string unknown_name(const std::string& kind, const std::string& name,
-                         const std::vector<std::string>& valid) {
+std::string unknown_name_message(const std::string& kind, const std::string& name,
+                                 const std::vector<std::string>& valid) {
   std::string message = "unknown " + kind + " '" + name + "'";
   const auto nearest =
       std::min_element(valid.begin(), valid.end(), [&](const auto& a, const auto& b) {

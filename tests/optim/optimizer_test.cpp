@@ -5,101 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <stdexcept>
 
-#include "tests/support/refvec.h"
+#include "tests/optim/optimizer_run.h"
 
 namespace tupelo {
 namespace {
-
-std::string numbered(const std::string& prefix, std::int64_t i) {
-  return prefix + std::to_string(i);
-}
-
-// The case `adamw`: the same parameters and gradients for both flavours.
-class AdamWRun {
- public:
-  AdamWRun(const Refvec& vectors, const std::string& flavour) : vectors_(vectors) {
-    OptimizerOptions options;
-    options.beta1 = vectors.number("beta1");
-    options.beta2 = vectors.number("beta2");
-    options.epsilon = vectors.number("eps");
-    options.flavour = flavour;
-    optimizer_ = make_optimizer(options, groups());
-  }
-
-  // Clips and updates with the gradients of update `n` from 0; returns the norm before clipping.
-  double update(std::int64_t n) {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      parameters_[i].mutable_grad() =
-          vectors_.tensor(numbered(numbered("in.grad.", n) + ".", static_cast<std::int64_t>(i)));
-    }
-    const double norm = clip_global_norm(parameters_, vectors_.number("clip"));
-    optimizer_->step(vectors_.tensor("in.lr")[n][0].item<double>(), n + 1);
-    return norm;
-  }
-
-  Optimizer& optimizer() { return *optimizer_; }
-  std::vector<torch::Tensor>& parameters() { return parameters_; }
-
- private:
-  std::vector<ParameterGroup> groups() {
-    const torch::Tensor group_of = vectors_.tensor("in.group");
-    const torch::Tensor weight_decay = vectors_.tensor("in.weight_decay");
-    const torch::Tensor rates = vectors_.tensor("in.lr");
-    std::vector<ParameterGroup> groups(static_cast<std::size_t>(weight_decay.size(0)));
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const auto index = static_cast<std::int64_t>(g);
-      groups[g].name = numbered("group", index);
-      groups[g].weight_decay = weight_decay[index].item<double>();
-      groups[g].learning_rate_multiplier =
-          rates[0][index].item<double>() / rates[0][0].item<double>();
-    }
-    for (std::int64_t i = 0; i < group_of.size(0); ++i) {
-      parameters_.push_back(vectors_.tensor(numbered("in.param.", i)).requires_grad_());
-      groups[static_cast<std::size_t>(group_of[i].item<std::int64_t>())].parameters.push_back(
-          {std::to_string(i), parameters_.back()});
-    }
-    return groups;
-  }
-
-  const Refvec& vectors_;
-  std::vector<torch::Tensor> parameters_;
-  std::unique_ptr<Optimizer> optimizer_;
-};
-
-class AdamWVectors : public testing::TestWithParam<std::tuple<std::string, torch::ScalarType>> {};
-
-TEST_P(AdamWVectors, EveryUpdateMatches) {
-  const auto& [flavour, precision] = GetParam();
-  const double relative = precision == torch::kFloat64 ? 1e-12 : 1e-6;
-  const Refvec vectors = Refvec::load("adamw", precision);
-  const std::string out = "out." + flavour + ".";
-  AdamWRun run(vectors, flavour);
-  for (std::int64_t n = 0; n < vectors.integer("steps"); ++n) {
-    const torch::Tensor norm = torch::full({1}, run.update(n), torch::kFloat64);
-    EXPECT_TRUE(vectors.compare_each(numbered(out + "norm.", n), norm, relative));
-    for (std::size_t i = 0; i < run.parameters().size(); ++i) {
-      const std::string key =
-          numbered(numbered(out + "param.", n) + ".", static_cast<std::int64_t>(i));
-      EXPECT_TRUE(vectors.compare_to_scale(key, run.parameters()[i], relative));
-    }
-  }
-  for (const auto& [name, tensor] : run.optimizer().state()) {
-    EXPECT_TRUE(vectors.compare_to_scale(out + name, tensor, relative));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(FlavoursAndPrecisions, AdamWVectors,
-                         testing::Combine(testing::Values("torch", "fairseq"),
-                                          testing::Values(torch::kFloat64, torch::kFloat32)),
-                         [](const auto& param) {
-                           return std::get<0>(param.param) + "_" +
-                                  toString(std::get<1>(param.param));
-                         });
 
 // What holds for every optimizer of the table.
 
@@ -108,8 +21,7 @@ std::vector<NamedParameter> draw_parameters(torch::ScalarType dtype = torch::kFl
   std::vector<NamedParameter> parameters;
   const std::vector<std::vector<std::int64_t>> shapes = {{37, 5}, {64}, {1}, {3, 2, 7}};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    parameters.push_back({numbered("p", static_cast<std::int64_t>(i)),
-                          torch::randn(shapes[i], dtype).requires_grad_()});
+    parameters.push_back({numbered("p", i), torch::randn(shapes[i], dtype).requires_grad_()});
   }
   return parameters;
 }
@@ -122,28 +34,37 @@ void draw_gradients(const std::vector<NamedParameter>& parameters, std::int64_t 
   }
 }
 
-bool same_bits(const torch::Tensor& left, const torch::Tensor& right) {
-  return left.sizes() == right.sizes() && left.scalar_type() == right.scalar_type() &&
-         (left.nbytes() == 0 ||
-          std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0);
+struct Choice {
+  std::string name, flavour;
+};
+
+std::vector<Choice> choices() {
+  std::vector<Choice> choices;
+  for (const std::string& name : optimizer_names()) {
+    for (const std::string& flavour : optimizer_flavours(name)) choices.push_back({name, flavour});
+  }
+  return choices;
 }
 
-class EveryOptimizer : public testing::TestWithParam<std::string> {
+class EveryOptimizer : public testing::TestWithParam<Choice> {
  protected:
+  static OptimizerOptions options() {
+    OptimizerOptions options;
+    options.name = GetParam().name;
+    options.flavour = GetParam().flavour;
+    return options;
+  }
+
   std::unique_ptr<Optimizer> make(const std::vector<NamedParameter>& parameters,
                                   std::int64_t frozen_until_step = 0) {
-    OptimizerOptions options;
-    options.name = GetParam();
-    return make_optimizer(options, {{"all", parameters, 1.0, 0.1, frozen_until_step}});
+    return make_optimizer(options(), {{"all", parameters, 1.0, 0.1, frozen_until_step}});
   }
 };
 
 TEST_P(EveryOptimizer, ReachesTheMinimumOfAParabola) {
   const torch::Tensor target = torch::tensor({1.0, -2.0, 3.0});
   torch::Tensor weight = torch::zeros({3}).requires_grad_();
-  OptimizerOptions options;
-  options.name = GetParam();
-  const auto optimizer = make_optimizer(options, {{"all", {{"w", weight}}}});
+  const auto optimizer = make_optimizer(options(), {{"all", {{"w", weight}}}});
   for (std::int64_t step = 1; step <= 1000; ++step) {
     weight.mutable_grad() = 2 * (weight.detach() - target);
     optimizer->step(0.05 * static_cast<double>(1000 - step) / 1000, step);
@@ -293,39 +214,10 @@ TEST_P(EveryOptimizer, RefusesForeignStateAndChangesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Names, EveryOptimizer, testing::ValuesIn(optimizer_names()),
-                         [](const auto& param) { return param.param; });
-
-// A parameter cut into slices, as when ranks share the optimizer's work.
-TEST(AdamW, SlicesGiveTheBitsOfTheWhole) {
-  torch::manual_seed(3);
-  const torch::Tensor start = torch::randn({1003});
-  const torch::Tensor gradient = torch::randn({1003});
-  torch::Tensor whole = start.clone();
-  whole.mutable_grad() = gradient;
-  make_optimizer({}, {{"all", {{"w", whole}}, 1.0, 0.1}})->step(0.01, 1);
-  torch::Tensor sliced = start.clone();
-  std::vector<NamedParameter> slices;
-  for (const auto& [begin, end] : {std::pair{0, 7}, {7, 338}, {338, 1003}}) {
-    torch::Tensor slice = sliced.slice(0, begin, end).detach();
-    slice.mutable_grad() = gradient.slice(0, begin, end);
-    slices.push_back({std::to_string(begin), slice});
-  }
-  make_optimizer({}, {{"all", slices, 1.0, 0.1}})->step(0.01, 1);
-  EXPECT_TRUE(same_bits(whole, sliced));
-}
-
-TEST(AdamW, DecaysOnlyWhatItsGroupSays) {
-  torch::Tensor decayed = torch::ones({4});
-  torch::Tensor kept = torch::ones({4});
-  decayed.mutable_grad() = torch::zeros({4});
-  kept.mutable_grad() = torch::zeros({4});
-  const auto optimizer =
-      make_optimizer({}, {{"decayed", {{"a", decayed}}, 2.0, 0.25}, {"undecayed", {{"b", kept}}}});
-  optimizer->step(0.5, 1);
-  EXPECT_TRUE(torch::equal(decayed, torch::full({4}, 0.75)));
-  EXPECT_TRUE(torch::equal(kept, torch::ones({4})));
-}
+INSTANTIATE_TEST_SUITE_P(Names, EveryOptimizer, testing::ValuesIn(choices()),
+                         [](const auto& param) {
+                           return param.param.name + "_" + param.param.flavour;
+                         });
 
 std::string refusal(const OptimizerOptions& options, std::vector<ParameterGroup> groups = {}) {
   try {
@@ -339,10 +231,16 @@ std::string refusal(const OptimizerOptions& options, std::vector<ParameterGroup>
 TEST(Optimizer, NamesWhatIsWrong) {
   OptimizerOptions options;
   options.name = "adam";
-  EXPECT_EQ(refusal(options), "unknown optimizer 'adam', did you mean 'adamw'? Valid: adamw");
+  EXPECT_EQ(refusal(options), "unknown optimizer 'adam', did you mean 'adamw'? Valid: adamw, lamb");
   options = {};
   options.flavour = "tensorflow";
-  EXPECT_EQ(refusal(options), "unknown AdamW flavour 'tensorflow'. Valid: torch, fairseq");
+  EXPECT_EQ(refusal(options), "unknown adamw flavour 'tensorflow'. Valid: torch, fairseq");
+  options.name = "lamb";
+  options.flavour = "torch";
+  EXPECT_EQ(refusal(options), "unknown lamb flavour 'torch'. Valid: corrected, fairseq");
+  options.flavour = "farseq";
+  EXPECT_EQ(refusal(options),
+            "unknown lamb flavour 'farseq', did you mean 'fairseq'? Valid: corrected, fairseq");
   options = {};
   options.beta1 = 1.0;
   EXPECT_NE(refusal(options).find("beta1 must be in [0, 1)"), std::string::npos);
@@ -356,6 +254,18 @@ TEST(Optimizer, NamesWhatIsWrong) {
   EXPECT_NE(refusal({}, {{"g", {}, 1.0, -0.1}}).find("decay of group 'g'"), std::string::npos);
   EXPECT_NE(refusal({}, {{"g", {}, 1.0, 0.1, -5}}).find("frozen steps of group 'g'"),
             std::string::npos);
+}
+
+TEST(Optimizer, TheDefaultFlavourIsTheFirstThatEachKnows) {
+  OptimizerOptions options;
+  EXPECT_EQ(optimizer_flavour(options), "torch");
+  EXPECT_EQ(optimizer_flavours("adamw"), (std::vector<std::string>{"torch", "fairseq"}));
+  options.name = "lamb";
+  EXPECT_EQ(optimizer_flavour(options), "corrected");
+  EXPECT_EQ(optimizer_flavours("lamb"), (std::vector<std::string>{"corrected", "fairseq"}));
+  options.flavour = "fairseq";
+  EXPECT_EQ(optimizer_flavour(options), "fairseq");
+  EXPECT_THROW(optimizer_flavours("lam"), std::invalid_argument);
 }
 
 TEST(Optimizer, TwoParametersOfOneNameAreABrokenContract) {
