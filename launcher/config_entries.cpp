@@ -261,7 +261,7 @@ std::vector<std::string> flavour_words() {
 ConfigEntry flavour_entry() {
   ConfigEntry entry = choice<>(
       "optim.flavour", [](auto& c) -> auto& { return c.optim.optimizer.flavour; },
-      words(flavour_words()), "whose convention, the first unless set (" + flavours_text() + ")");
+      words(flavour_words()), "whose convention, the first unless set; " + flavours_text());
   entry.get = [](const RunConfig& config) {
     const OptimizerOptions& optimizer = config.optim.optimizer;
     return optimizer.flavour == kDefaultFlavour ? optimizer_flavours(optimizer.name).front()

@@ -99,6 +99,22 @@ TEST(Config, IniTextRoundTrips) {
   }
 }
 
+TEST(Config, TheFlavourOfARunIsPrintedByItsName) {
+  const auto printed = [](const std::string& text) {
+    ConfigBuilder builder;
+    builder.apply_text("[optim]\n" + text, "text");
+    const std::string ini = builder.to_ini(false);
+    const std::size_t begin = ini.find("flavour = ");
+    return ini.substr(begin, ini.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(printed(""), "flavour = torch");
+  EXPECT_EQ(printed("flavour = torch\n"), "flavour = torch");
+  EXPECT_EQ(printed("flavour = fairseq\n"), "flavour = fairseq");
+  EXPECT_EQ(printed("optimizer = lamb\n"), "flavour = corrected");
+  EXPECT_EQ(printed("flavour = default\noptimizer = lamb\n"), "flavour = corrected");
+  EXPECT_EQ(printed("optimizer = lamb\nflavour = fairseq\n"), "flavour = fairseq");
+}
+
 TEST(Config, HelpNamesEveryEncoding) {
   const auto help = [](const std::string& name) {
     for (const ConfigEntry& entry : config_entries()) {
