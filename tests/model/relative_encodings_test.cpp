@@ -9,7 +9,6 @@
 #include <string>
 
 #include "model/attention.h"
-#include "model/position/log_buckets.h"
 #include "model/position/position_encoding.h"
 #include "tests/model/formulas.h"
 #include "tests/model/plain_terms.h"
@@ -149,6 +148,25 @@ TEST(Alibi, StaysExactWhenTheModelIsCast) {
   EXPECT_TRUE(near(bias, exact, 1e-5));
 }
 
+// Without a parameter to read the device off. A meta tensor is on no device that this test runs on.
+TEST(EncodingsWithoutParameters, FollowTheModel) {
+  const auto encoding = make("alibi");
+  torch::nn::Module model;
+  model.register_module("position", encoding);
+  model.to(torch::kCPU, torch::kFloat32);
+  EXPECT_EQ(encoding->terms(3).bias.scalar_type(), torch::kFloat32);
+  model.to(torch::kMeta);
+  EXPECT_TRUE(encoding->terms(3).bias.is_meta());
+  EXPECT_EQ(encoding->terms(3).bias.scalar_type(), torch::kFloat32);
+  model.to(torch::kCPU, torch::kFloat64);
+  EXPECT_TRUE(encoding->terms(3).bias.is_cpu());
+  for (const std::string name : {"rope", "nezha"}) {
+    const auto other = make(name);
+    other->to(torch::kMeta);
+    for (const Tensor& tensor : other->terms(3).tensors()) EXPECT_TRUE(tensor.is_meta()) << name;
+  }
+}
+
 TEST(Alibi, PictureIsTheLineOfTheBias) {
   for (const std::string form : {"symmetric", "learned", "split"}) {
     const auto encoding = make("alibi", {{"form", form}});
@@ -247,38 +265,6 @@ TEST(Xlnet, FeaturesEqualVectors) {
 }
 
 // --- deberta ------------------------------------------------------------------------------------
-
-TEST(LogBuckets, EqualTheLogarithmForUsualSettings) {
-  const std::pair<int, int> settings[] = {{256, 512}, {32, 128}, {4, 8}, {64, 512}, {16, 40}};
-  for (const auto& [count, longest] : settings) {
-    const LogBuckets buckets(count, longest);
-    const std::int64_t mid = count / 2;
-    for (std::int64_t distance = 0; distance < 1000; ++distance) {
-      const auto n = std::min<std::int64_t>(distance, longest - 1);
-      const double passed = std::log(static_cast<double>(n) / mid) /
-                            std::log(static_cast<double>(longest - 1) / mid) * (mid - 1);
-      const std::int64_t expected =
-          n <= mid ? n : mid + static_cast<std::int64_t>(std::ceil(passed - 1e-12));
-      ASSERT_EQ(buckets.of(distance), expected) << count << " " << longest << " " << distance;
-      ASSERT_EQ(buckets.of(-distance), -expected);
-    }
-    EXPECT_EQ(buckets.of(100000), count - 1);
-  }
-}
-
-TEST(LogBuckets, AreExactWhenTheyReachFartherThanDistances) {
-  const LogBuckets buckets(256, 9);
-  EXPECT_EQ(buckets.of(7), 7);
-  EXPECT_EQ(buckets.of(8), 8);
-  EXPECT_EQ(buckets.of(50), 8);
-  EXPECT_EQ(buckets.of(-50), -8);
-}
-
-TEST(LogBuckets, RefuseWhatHasNoBuckets) {
-  EXPECT_THROW(LogBuckets(2, 8), std::invalid_argument);
-  EXPECT_THROW(LogBuckets(7, 8), std::invalid_argument);
-  EXPECT_THROW(LogBuckets(8, 1), std::invalid_argument);
-}
 
 TEST(DebertaV2, RowsBelongToTheLayersMapsThatItsTermsNeed) {
   for (const std::string chosen : {"c2p+p2c", "c2p", "p2c"}) {
