@@ -58,8 +58,9 @@ ConfigEntry text(std::string name, Field field, std::string help, std::string al
 // One of a few words, each standing for a value of an enumeration (or being the value itself).
 template <typename Field, typename Value>
 ConfigEntry choice(std::string name, Field field,
-                   std::vector<std::pair<std::string, Value>> choices, std::string help) {
-  return {std::move(name), "", std::move(help),
+                   std::vector<std::pair<std::string, Value>> choices, std::string help,
+                   std::string alias = "") {
+  return {std::move(name), std::move(alias), std::move(help),
           [=](RunConfig& config, const std::string& word) {
             std::vector<std::string> valid;
             for (const auto& [known, value] : choices) {
@@ -318,10 +319,20 @@ std::vector<ConfigEntry> optim_entries() {
           "optim.position-weight-decay",
           [](auto& c) -> auto& { return c.optim.position_weight_decay; }, 0, 100,
           "decay of position tables and projections"),
-      integer(
-          "optim.position-frozen-steps",
-          [](auto& c) -> auto& { return c.optim.position_frozen_steps; }, 0, kNoLimit,
-          "first steps in which position parameters stay as they are"),
+      ConfigEntry{"optim.position-frozen-steps", "",
+                  "first steps in which position parameters stay as they are, also in epochs "
+                  "(\"2e\", \"0.5 epochs\")",
+                  [](RunConfig& config, const std::string& value) {
+                    parse_duration(value);
+                    config.optim.position_frozen_steps = value;
+                  },
+                  [](const RunConfig& config) { return config.optim.position_frozen_steps; }},
+      choice<>(
+          "optim.positions", [](auto& c) -> auto& { return c.optim.positions; },
+          words({"update", "freeze", "truncate"}),
+          "position parameters: trained, untouched in the whole run, or trained after --extend cut "
+          "them",
+          "positions"),
   };
 }
 

@@ -38,12 +38,13 @@ std::vector<ParameterGroup> by_recommendation(const ParameterGroup& group,
 }  // namespace
 
 std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
-                                             const UpdateOptions& options) {
+                                             const UpdateOptions& options,
+                                             std::int64_t position_frozen_steps) {
   const bool recommended = options.position_lr_multiplier == "auto";
   ParameterGroupOptions group_options;
   group_options.weight_decay = options.weight_decay;
   group_options.position_weight_decay = options.position_weight_decay;
-  group_options.position_frozen_steps = options.position_frozen_steps;
+  group_options.position_frozen_steps = position_frozen_steps;
   if (!recommended) {
     group_options.position_learning_rate_multiplier =
         parse_number(options.position_lr_multiplier, 0, std::numeric_limits<double>::max());

@@ -10,8 +10,10 @@
 namespace tupelo {
 
 // Groups by weight decay and, for position parameters, by learning-rate multiplier: the configured
-// one, or with "auto" what each encoding recommends. Groups may be empty.
+// one, or with "auto" what each encoding recommends. Position parameters stand still in the first
+// `position_frozen_steps` steps. Groups may be empty.
 std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
-                                             const UpdateOptions& options);
+                                             const UpdateOptions& options,
+                                             std::int64_t position_frozen_steps);
 
 }  // namespace tupelo

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -10,6 +11,7 @@
 
 #include "launcher/nearest_name.h"
 #include "launcher/run_folder.h"
+#include "launcher/value_text.h"
 
 namespace tupelo {
 namespace {
@@ -118,6 +120,15 @@ LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
   options.total_steps = config.train.steps;
   options.warmup_steps = parse_warmup(config.optim.warmup, config.train.steps);
   return make_schedule(options);
+}
+
+std::int64_t frozen_position_steps(const RunConfig& config, std::uint64_t rows) {
+  if (config.optim.positions == "freeze") return INT64_MAX;
+  const Duration duration = parse_duration(config.optim.position_frozen_steps);
+  if (!duration.in_epochs) return static_cast<std::int64_t>(duration.amount);
+  const double steps_per_epoch =
+      static_cast<double>(rows) / static_cast<double>(config.data.global_batch);
+  return static_cast<std::int64_t>(std::ceil(duration.amount * steps_per_epoch));
 }
 
 void validate(const RunConfig& config) {

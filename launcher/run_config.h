@@ -37,7 +37,11 @@ struct UpdateOptions {
   double clip_norm = 1.0;                       // 0 = do not clip
   std::string position_lr_multiplier = "auto";  // or a number for all position parameters
   double position_weight_decay = 0.01;
-  std::int64_t position_frozen_steps = 0;
+  // First steps in which position parameters stand still: "100", or in epochs, "2e" or "0.5
+  // epochs".
+  std::string position_frozen_steps = "0";
+  // update | freeze (for the whole run) | truncate (as update, after --extend to fewer positions)
+  std::string positions = "update";
 };
 
 struct RunConfig {
@@ -83,6 +87,10 @@ class ConfigBuilder {
 
 // The schedule over train.steps steps. Throws std::invalid_argument.
 LearningRateSchedule learning_rate_schedule(const RunConfig& config);
+
+// First steps in which position parameters stand still, in a run whose epochs have `rows` rows; all
+// of them for "freeze". Throws std::invalid_argument.
+std::int64_t frozen_position_steps(const RunConfig& config, std::uint64_t rows);
 
 // Checks values against each other. Throws std::invalid_argument that names the keys.
 void validate(const RunConfig& config);

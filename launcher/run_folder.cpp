@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -54,6 +55,14 @@ void write_all(int descriptor, const std::string& text, const fs::path& file) {
 bool RunFolder::holds_a_run() const {
   const bool any_checkpoint = fs::is_directory(checkpoints()) && !fs::is_empty(checkpoints());
   return any_checkpoint || fs::exists(metrics()) || fs::exists(config());
+}
+
+bool RunFolder::holds_a_checkpoint() const {
+  if (!fs::is_directory(checkpoints())) return false;
+  const fs::directory_iterator entries(checkpoints());
+  return std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().starts_with("step-");
+  });
 }
 
 void RunFolder::clear() const {

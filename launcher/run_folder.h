@@ -24,6 +24,8 @@ class RunFolder {
 
   // Whether an earlier run left anything that a new one would mix with.
   bool holds_a_run() const;
+  // Whether there is a checkpoint to go on from, verified or not.
+  bool holds_a_checkpoint() const;
   // Removes what this class names, and nothing else. Throws std::system_error.
   void clear() const;
 

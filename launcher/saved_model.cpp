@@ -45,6 +45,10 @@ Checkpoint load_checkpoint(const CheckpointPlace& place) {
   return std::move(*newest);
 }
 
+std::string checkpoint_folder(const CheckpointPlace& place, std::int64_t step) {
+  return CheckpointStore(RunFolder(place.run).checkpoints(), {}).folder_of(step).string();
+}
+
 SavedModel load_saved_model(const std::string& path, std::int64_t step) {
   CheckpointPlace place = checkpoint_place(path);
   if (step > 0) place.step = step;
@@ -52,8 +56,7 @@ SavedModel load_saved_model(const std::string& path, std::int64_t step) {
   SavedModel saved;
   saved.state = run_state_from_json(checkpoint.state_json);
   saved.config = config_of(saved.state);
-  saved.folder =
-      CheckpointStore(RunFolder(place.run).checkpoints(), {}).folder_of(checkpoint.step).string();
+  saved.folder = checkpoint_folder(place, checkpoint.step);
   ModelOptions options = saved.config.model;
   options.vocab_size = saved.state.vocab_size;
   options.pad_id = saved.state.pad_id;

@@ -32,6 +32,9 @@ CheckpointPlace checkpoint_place(const std::string& path);
 // read.
 Checkpoint load_checkpoint(const CheckpointPlace& place);
 
+// The folder of that checkpoint, once its step is known.
+std::string checkpoint_folder(const CheckpointPlace& place, std::int64_t step);
+
 // `path` as in checkpoint_place(), whose step gives way to `step` unless that is 0. Throws as
 // load_checkpoint() does.
 SavedModel load_saved_model(const std::string& path, std::int64_t step);

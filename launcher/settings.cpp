@@ -2,6 +2,16 @@
 
 namespace tupelo {
 
+InheritedSettings model_settings(const RunConfig& config, const std::string& origin) {
+  InheritedSettings settings{origin, {}};
+  for (const ConfigEntry& entry : config_entries()) {
+    if (entry.name.starts_with("model.")) {
+      settings.values.emplace_back(entry.name, entry.get(config));
+    }
+  }
+  return settings;
+}
+
 ConfigBuilder gather_settings(const CommandLine& line, const InheritedSettings& inherited) {
   ConfigBuilder builder;
   for (const auto& [name, value] : inherited.values) builder.set(name, value, inherited.origin);

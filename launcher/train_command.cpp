@@ -8,6 +8,7 @@
 #include "launcher/agreement.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/initial_weights.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/session.h"
@@ -21,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Takes = VerbOption::Takes;
+
+const char* const kOrigin = "initialized_from";  // in run.json
 
 // The corpus's two halves, with every shard of the training half verified by one of the ranks.
 struct OpenCorpus {
@@ -60,23 +63,33 @@ std::unique_ptr<RunLock> claim_folder(const RunFolder& folder, const CommandLine
   return lock;
 }
 
+// Where the run that the folder already describes got its weights from; null when it had none.
+nlohmann::ordered_json recorded_origin(const RunFolder& folder) {
+  if (!fs::exists(folder.description())) return nullptr;
+  const auto object =
+      nlohmann::ordered_json::parse(read_file(folder.description()), nullptr, false);
+  return object.is_object() && object.contains(kOrigin) ? object[kOrigin]
+                                                        : nlohmann::ordered_json();
+}
+
+// `origin`: of the run's weights, or null.
 void describe_run(const RunFolder& folder, const ConfigBuilder& builder, const std::string& corpus,
-                  Session& session) {
+                  const nlohmann::ordered_json& origin, Session& session) {
   write_atomically(folder.config(), builder.to_ini(false));
   nlohmann::ordered_json origins;
   for (const ConfigEntry& entry : config_entries()) {
-    const auto origin = builder.origins().find(entry.name);
-    origins[entry.name] = {
-        {"value", entry.get(builder.config())},
-        {"from", origin == builder.origins().end() ? "default" : origin->second}};
+    const auto from = builder.origins().find(entry.name);
+    origins[entry.name] = {{"value", entry.get(builder.config())},
+                           {"from", from == builder.origins().end() ? "default" : from->second}};
   }
-  const nlohmann::ordered_json description = {{"tupelo", TUPELO_VERSION},
-                                              {"corpus", fs::absolute(corpus).string()},
-                                              {"world_size", session.runtime().world_size()},
-                                              {"hosts", session.runtime().hosts()},
-                                              {"threads_per_rank", session.threads()},
-                                              {"device", session.device().str()},
-                                              {"config", origins}};
+  nlohmann::ordered_json description = {{"tupelo", TUPELO_VERSION},
+                                        {"corpus", fs::absolute(corpus).string()},
+                                        {"world_size", session.runtime().world_size()},
+                                        {"hosts", session.runtime().hosts()},
+                                        {"threads_per_rank", session.threads()},
+                                        {"device", session.device().str()},
+                                        {"config", origins}};
+  if (!origin.is_null()) description[kOrigin] = origin;
   write_atomically(folder.description(), description.dump(1) + "\n");
 }
 
@@ -95,19 +108,86 @@ void introduce(const ConfigBuilder& builder, const OpenCorpus& corpus, Session& 
                ", attention " + config.model.position);
 }
 
-ExitCode train_in(Session& session, const CommandLine& line) {
+// The model settings that a run which goes on was started with.
+InheritedSettings settings_of_run(const RunFolder& folder, Communicator& communicator) {
+  std::string text;
+  on_rank_zero(communicator, [&] { text = read_file(folder.config()); });
+  text = communicator.broadcast(text, 0);
   ConfigBuilder builder;
-  Communicator& control = session.control();
-  Console console(/*silent=*/!session.is_first());
-  const bool only_print = line.has("print-config");
+  together(communicator, [&] { builder.apply_text(text, folder.config().string()); });
+  return model_settings(builder.config(), folder.config().string());
+}
+
+void check_same_length(const CommandLine& line, const RunConfig& config) {
+  const std::string length = std::to_string(config.model.max_positions);
+  if (line.has("extend") && line.value("extend") != length) {
+    throw std::invalid_argument("--extend is " + line.value("extend") +
+                                ", but this run already began with " + length +
+                                " positions; use another --run folder");
+  }
+}
+
+// Every setting of the run. `initial` is there when the run is a new one that starts from another
+// one's weights; such a run goes on under the model settings that it began with.
+ConfigBuilder resolve(const CommandLine& line, Communicator& control,
+                      std::optional<InitialWeights>& initial) {
   together(control, [&] {
-    builder = gather_settings(line);
-    validate(builder.config());
-    if (only_print) return;
+    check_initial_weights_options(line);
+    if (line.has("print-config")) return;
     line.required("corpus");
     line.required("run");
   });
-  if (only_print) {
+  InheritedSettings inherited;
+  if (line.has("init-from")) {
+    const RunFolder folder(line.value("run"));
+    bool goes_on = false;
+    on_rank_zero(control, [&] {
+      goes_on = line.has("run") && !line.has("fresh") && folder.holds_a_checkpoint();
+    });
+    if (control.any(goes_on)) {
+      inherited = settings_of_run(folder, control);
+    } else {
+      initial = InitialWeights::load(line, control);
+      inherited = initial->settings();
+    }
+  }
+  ConfigBuilder builder;
+  together(control, [&] {
+    builder = gather_settings(line, inherited);
+    if (initial) initial->extend(builder);
+    check_same_length(line, builder.config());
+    validate(builder.config());
+  });
+  return builder;
+}
+
+void check_held_out(const OpenCorpus& corpus, const std::string& folder,
+                    const TrainOptions& train) {
+  if (corpus.held_out->documents() > 0) return;
+  for (const auto& [every, name, purpose] :
+       {std::tuple(train.validate_every, "validate-every", "validate"),
+        std::tuple(train.probe_every, "probe-every", "probe attention")}) {
+    if (every == 0) continue;
+    throw CorpusError("corpus " + folder + " has no held-out documents to " + purpose +
+                      " on; prepare it with a larger --held-out, or set train." + name + " to 0");
+  }
+}
+
+void check_vocabulary(const OpenCorpus& corpus, const std::string& folder,
+                      const InitialWeights& initial) {
+  const std::string& fingerprint = corpus.train->info().tokenizer_fingerprint;
+  if (fingerprint == initial.tokenizer_fingerprint()) return;
+  throw CorpusError("corpus " + folder + " was made with another vocabulary (" +
+                    fingerprint.substr(0, 12) + "...) than the run of --init-from (" +
+                    initial.tokenizer_fingerprint().substr(0, 12) + "...)");
+}
+
+ExitCode train_in(Session& session, const CommandLine& line) {
+  Communicator& control = session.control();
+  Console console(/*silent=*/!session.is_first());
+  std::optional<InitialWeights> initial;
+  const ConfigBuilder builder = resolve(line, control, initial);
+  if (line.has("print-config")) {
     console.line(builder.to_ini(/*with_origins=*/true));
     return ExitCode::kDone;
   }
@@ -115,18 +195,12 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   session.configure(train.device, static_cast<int>(train.threads),
                     static_cast<int>(train.timeout_seconds));
 
+  const std::string corpus_folder = line.value("corpus");
   OpenCorpus corpus;
-  open_corpus(line.value("corpus"), !line.has("no-verify"), control, corpus);
+  open_corpus(corpus_folder, !line.has("no-verify"), control, corpus);
   together(control, [&] {
-    if (corpus.held_out->documents() > 0) return;
-    for (const auto& [every, name, purpose] :
-         {std::tuple(train.validate_every, "validate-every", "validate"),
-          std::tuple(train.probe_every, "probe-every", "probe attention")}) {
-      if (every == 0) continue;
-      throw CorpusError("corpus " + line.value("corpus") + " has no held-out documents to " +
-                        purpose + " on; prepare it with a larger --held-out, or set train." + name +
-                        " to 0");
-    }
+    check_held_out(corpus, corpus_folder, train);
+    if (initial) check_vocabulary(corpus, corpus_folder, *initial);
   });
   const RunFolder folder(line.value("run"));
   std::unique_ptr<RunLock> lock;
@@ -135,13 +209,21 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   StopSignal stop;
   std::optional<Trainer> trainer;
   together(control, [&] {
-    trainer.emplace(TrainerContext{builder.config(), *corpus.train, *corpus.held_out,
-                                   line.value("corpus"), session.device(), session.threads(),
-                                   session.data(), folder, stop, console});
+    trainer.emplace(TrainerContext{builder.config(), *corpus.train, *corpus.held_out, corpus_folder,
+                                   session.device(), session.threads(), session.data(), folder,
+                                   stop, console, initial ? &*initial : nullptr});
   });
   introduce(builder, corpus, session, console);
   trainer->restore();
-  on_rank_zero(control, [&] { describe_run(folder, builder, line.value("corpus"), session); });
+  on_rank_zero(control, [&] {
+    nlohmann::ordered_json origin;
+    if (trainer->resumed()) {
+      origin = recorded_origin(folder);
+    } else if (initial) {
+      origin = initial->description();
+    }
+    describe_run(folder, builder, corpus_folder, origin, session);
+  });
   return trainer->train();
 }
 
@@ -171,13 +253,13 @@ Command train_command() {
        "print every setting and where it comes from, then stop"},
       {"fresh", Takes::kNothing, "", "start anew; refuses a folder that holds a run"},
       {"force", Takes::kNothing, "", "with --fresh: delete the run that the folder holds"},
-      {"no-verify", Takes::kNothing, "", "do not re-hash the shards at the start"},
-      {"help", Takes::kNothing, "", "this text"}};
+      {"no-verify", Takes::kNothing, "", "do not re-hash the shards at the start"}};
+  for (const VerbOption& option : initial_weights_options()) verb.options.push_back(option);
+  verb.options.push_back({"help", Takes::kNothing, "", "this text"});
   verb.configurable = true;
   verb.epilogue =
-      "Precedence: defaults < --config file < environment (TUPELO_TRAIN_STEPS for train.steps) < "
-      "command "
-      "line.";
+      "Precedence: defaults < model settings of --init-from < --config file < environment\n"
+      "(TUPELO_TRAIN_STEPS for train.steps) < command line.";
   return {verb, run_train};
 }
 

@@ -16,6 +16,7 @@
 #include "launcher/console.h"
 #include "launcher/device_batch.h"
 #include "launcher/held_out_probe.h"
+#include "launcher/initial_weights.h"
 #include "launcher/model_loading.h"
 #include "launcher/model_parameters.h"
 #include "launcher/stop_signal.h"
@@ -92,7 +93,11 @@ Trainer::Trainer(TrainerContext context) : context_(std::move(context)) {
   model_ = std::make_shared<RobertaForMaskedLm>(model_options(config, context_.corpus.info()));
   model_->to(context_.device);
   position_parameters_ = position_tensors_of(*model_);
-  optimizer_ = make_optimizer(config.optim.optimizer, parameter_groups(*model_, config.optim));
+  const RowPlan plan(context_.corpus.document_offsets(), config.data.packing,
+                     config.data.sequence_length);
+  optimizer_ = make_optimizer(
+      config.optim.optimizer,
+      parameter_groups(*model_, config.optim, frozen_position_steps(config, plan.rows())));
   reducer_ = std::make_unique<GradientReducer>(
       tensors_of(*model_), context_.communicator,
       GradientReducerOptions{static_cast<std::size_t>(config.train.bucket_bytes)});
@@ -382,12 +387,15 @@ void Trainer::restore() {
   Communicator& communicator = context_.communicator;
   model_->initialize(context_.config.data.seed);
   std::map<std::uint64_t, EpochCount> epochs;
-  bool restored = false;
   on_rank_zero(communicator, [&] {
     const auto checkpoint = store_->load_newest([&](std::int64_t step, const std::string& reason) {
       context_.console.notice("checkpoint of step " + std::to_string(step) +
                               " is not used: " + reason);
     });
+    if (!checkpoint && context_.initial != nullptr) {
+      context_.initial->load_into(*model_);
+      context_.console.line("starting from " + context_.initial->summary());
+    }
     if (checkpoint) {
       const RunState saved = run_state_from_json(checkpoint->state_json);
       const RunState current = current_state();
@@ -398,7 +406,7 @@ void Trainer::restore() {
       skipped_steps_ = saved.skipped_steps;
       masks_hash_ = saved.masks_hash;
       epochs = saved.epochs;
-      restored = true;
+      resumed_ = true;
       const std::string differences = bit_differences(saved, current);
       context_.console.line("resuming at step " + std::to_string(step_));
       if (!differences.empty()) {
@@ -412,7 +420,8 @@ void Trainer::restore() {
   tokens_ = std::stoll(communicator.broadcast(std::to_string(tokens_), 0));
   skipped_steps_ = std::stoll(communicator.broadcast(std::to_string(skipped_steps_), 0));
   recorded_tokens_ = tokens_;
-  if (communicator.any(restored)) saved_step_ = step_;
+  resumed_ = communicator.any(resumed_);
+  if (resumed_) saved_step_ = step_;
   broadcast_tensors();
   const RowPlan plan(context_.corpus.document_offsets(), context_.config.data.packing,
                      context_.config.data.sequence_length);

@@ -27,6 +27,7 @@ namespace tupelo {
 
 class Communicator;
 class Console;
+class InitialWeights;
 class StopSignal;
 
 struct StepRecord {
@@ -53,6 +54,7 @@ struct TrainerContext {
   RunFolder folder;
   const StopSignal& stop;
   Console& console;
+  InitialWeights* initial = nullptr;  // of a run that has no checkpoint yet
 };
 
 // All ranks construct one and call restore(), then train(), together. Errors are either met by all
@@ -61,8 +63,11 @@ class Trainer {
  public:
   explicit Trainer(TrainerContext context);
 
-  // The newest checkpoint that verifies, else fresh weights; the same on all ranks.
+  // The newest checkpoint that verifies, else the initial weights, else fresh ones; the same on all
+  // ranks.
   void restore();
+  // Whether restore() found a checkpoint.
+  bool resumed() const { return resumed_; }
   // Runs to the last step, or until a signal; saves at the end either way.
   ExitCode train();
 
@@ -99,6 +104,7 @@ class Trainer {
   std::unique_ptr<BatchStream> batches_;
   std::unique_ptr<Ledger> ledger_;
 
+  bool resumed_ = false;
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = -1;
   std::int64_t tokens_ = 0;

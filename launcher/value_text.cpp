@@ -74,6 +74,23 @@ double parse_number(const std::string& text, double least, double most) {
   return value;
 }
 
+Duration parse_duration(const std::string& text) {
+  constexpr double kMost = 9007199254740992.0;  // 2^53
+  std::string_view digits = text;
+  for (const std::string_view unit : {"epochs", "epoch", "e"}) {
+    if (!strip_suffix(digits, unit)) continue;
+    strip_suffix(digits, " ");
+    double value = 0;
+    if (whole_number(digits, value) && value >= 0 && value <= kMost) return {value, true};
+    break;
+  }
+  try {
+    return {static_cast<double>(parse_integer(text, 0, static_cast<std::int64_t>(kMost))), false};
+  } catch (const std::invalid_argument&) {
+    reject(text, "a number of steps such as 2000, or of epochs such as 2e or 0.5 epochs");
+  }
+}
+
 bool parse_flag(const std::string& text) {
   if (text == "true" || text == "yes" || text == "on" || text == "1") return true;
   if (text == "false" || text == "no" || text == "off" || text == "0") return false;

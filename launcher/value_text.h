@@ -13,6 +13,12 @@ namespace tupelo {
 std::int64_t parse_integer(const std::string& text, std::int64_t least, std::int64_t most);
 // A finite number, or a percentage "15%". Range is inclusive.
 double parse_number(const std::string& text, double least, double most);
+// A span of a run: whole steps ("2000"), or epochs: "2e", "0.5 epochs", "1 epoch". At most 2^53.
+struct Duration {
+  double amount = 0;
+  bool in_epochs = false;
+};
+Duration parse_duration(const std::string& text);
 bool parse_flag(const std::string& text);
 
 // The shortest text that parses back to exactly `value`.

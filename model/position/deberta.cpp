@@ -57,6 +57,10 @@ class Deberta : public PositionEncoding {
   }
   ContentBiases content_biases() const override { return {true, /*key=*/false, true}; }
 
+  std::vector<ResizableTable> resizable_tables() const override {
+    return {{"rel_embeddings.weight", ResizableTable::Rows::kDistances, 0}};
+  }
+
   AttentionTerms terms(std::int64_t tokens) override {
     const Tensor rows = rows_within(tokens);
     AttentionTerms terms;

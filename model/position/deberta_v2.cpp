@@ -48,6 +48,10 @@ class DebertaV2 : public PositionEncoding {
     return {"pos_ln.weight", "pos_ln.bias"};
   }
 
+  PositionOptions pinned_options() const override {
+    return {{"max_distance", std::to_string(max_distance_)}};
+  }
+
   AttentionTerms terms(std::int64_t tokens) override {
     AttentionTerms terms;
     const double products = 1.0 + keys_ + queries_;

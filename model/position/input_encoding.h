@@ -14,6 +14,7 @@
 #include "model/position/attention_terms.h"
 #include "model/position/length_extension.h"
 #include "model/position/position_option.h"
+#include "model/position/resizable_table.h"
 
 namespace tupelo {
 
@@ -47,6 +48,9 @@ class InputEncoding : public torch::nn::Module {
 
   // Longest sequence, with the extension taken into account.
   virtual std::int64_t longest() const { return kAnyLength; }
+  // As for PositionEncoding.
+  virtual std::vector<ResizableTable> resizable_tables() const { return {}; }
+  virtual PositionOptions pinned_options() const { return {}; }
   virtual ComplexScores complex_scores() const { return ComplexScores::kNone; }
   // [B,T,H] from what the last layer returns; the identity unless hidden states are complex.
   virtual torch::Tensor collapse(const torch::Tensor& hidden) { return hidden; }

@@ -22,6 +22,20 @@ std::int64_t smallest_base(std::int64_t positions) {
   return base;
 }
 
+// Another number of trained vectors would divide positions otherwise.
+class HierarchicalInput : public LearnedInput {
+ public:
+  HierarchicalInput(const InputContext& context, std::int64_t base,
+                    const LengthExtension& extension, InputMerge merge)
+      : LearnedInput("learned-hier", context, base, extension, merge), base_(base) {}
+
+  std::vector<ResizableTable> resizable_tables() const override { return {}; }
+  PositionOptions pinned_options() const override { return {{"base", std::to_string(base_)}}; }
+
+ private:
+  std::int64_t base_;
+};
+
 std::shared_ptr<InputEncoding> make(const InputContext& context, const PositionOptions& given) {
   const std::string owner = input_owner("learned-hier");
   const OptionReader reader(owner, options(), given);
@@ -36,8 +50,8 @@ std::shared_ptr<InputEncoding> make(const InputContext& context, const PositionO
   extension.tables = TableExtension::kHierarchical;
   extension.hierarchical_alpha = reader.number("alpha");
   check_hierarchical_alpha("position encoding " + owner, extension.hierarchical_alpha);
-  return std::make_shared<LearnedInput>("learned-hier", context, base, extension,
-                                        InputTable::merge_of(reader));
+  return std::make_shared<HierarchicalInput>(context, base, extension,
+                                             InputTable::merge_of(reader));
 }
 
 }  // namespace

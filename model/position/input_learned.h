@@ -24,6 +24,9 @@ class LearnedInput : public InputTable {
   // Decay would pull factors away from 1.
   std::vector<std::string> undecayed_parameters() const override;
   std::int64_t longest() const override { return longest_; }
+  std::vector<ResizableTable> resizable_tables() const override {
+    return {{"weight", ResizableTable::Rows::kPositions, padding_row_ + 1}};
+  }
 
  protected:
   torch::Tensor vectors(const InputTokens& tokens, const torch::Tensor& like) override;

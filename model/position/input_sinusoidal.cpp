@@ -86,6 +86,9 @@ class TrainedSinusoids : public InputTable {
   }
 
   std::int64_t longest() const override { return extended_length(weight_.size(0), extension_); }
+  std::vector<ResizableTable> resizable_tables() const override {
+    return {{"weight", ResizableTable::Rows::kPositions, 0}};
+  }
 
  protected:
   Tensor vectors(const InputTokens& tokens, const Tensor&) override {

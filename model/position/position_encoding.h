@@ -16,6 +16,7 @@
 #include "model/position/attention_terms.h"
 #include "model/position/length_extension.h"
 #include "model/position/position_option.h"
+#include "model/position/resizable_table.h"
 
 namespace tupelo {
 
@@ -24,7 +25,7 @@ struct PositionContext {
   std::int64_t head_width = 0;
   std::int64_t max_positions = 0;  // N of the formulas: longest sequence that tables cover
   double layer_norm_epsilon = 1e-5;
-  std::int64_t layers = 1;   // of the group
+  std::int64_t layers = 1;         // of the group
   LengthExtension extension = {};  // rules for sequences longer than max_positions
 
   std::int64_t hidden_size() const { return heads * head_width; }
@@ -64,6 +65,11 @@ class PositionEncoding : public torch::nn::Module {
 
   // Longest sequence, with the extension taken into account.
   virtual std::int64_t longest() const { return kAnyLength; }
+  // Parameters with a number of rows that follows from max_positions.
+  virtual std::vector<ResizableTable> resizable_tables() const { return {}; }
+  // What options that follow from max_positions must say for the encoding to stay what it is when
+  // max_positions changes, as long as their tables are resized.
+  virtual PositionOptions pinned_options() const { return {}; }
   virtual ContentBiases content_biases() const { return {}; }
   // Called under NoGradGuard by reports. By default the bias of terms() is the correlation.
   virtual PositionPicture picture(std::int64_t tokens);

@@ -49,6 +49,10 @@ class Rope : public PlacedEncoding {
     rotation_frequencies(settings_for(context.max_positions + settings_.trained_length), 1);
   }
 
+  PositionOptions pinned_options() const override {
+    return {{"orig", std::to_string(settings_.trained_length)}};
+  }
+
   AttentionTerms terms(std::int64_t tokens) override {
     const Tensor& tables =
         tables_.get(tokens, device(), torch::kFloat64, [&] { return cosines_and_sines(tokens); });

@@ -89,6 +89,10 @@ std::int64_t Tupe::longest() const {
   return others == kAnyLength ? others : others + kept - rows_in_front();
 }
 
+std::vector<ResizableTable> Tupe::resizable_tables() const {
+  return {{"pos.weight", ResizableTable::Rows::kPositions, rows_kept()}};
+}
+
 double Tupe::terms_flops(std::int64_t tokens) const {
   const auto rows = static_cast<double>(tokens + rows_in_front() +
                                         (theta_vectors_.defined() ? theta_vectors_.size(0) : 0));

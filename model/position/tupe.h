@@ -31,6 +31,7 @@ class Tupe : public PositionEncoding {
   // An extension leaves the rows of [CLS] alone. With hier the base row is that of the first token
   // after it, which reaches 1 + (N - 1)^2 tokens.
   std::int64_t longest() const override;
+  std::vector<ResizableTable> resizable_tables() const override;
   double terms_flops(std::int64_t tokens) const override;
 
   // Options that both share: theta, and those that come after each one's own.

@@ -96,6 +96,15 @@ class TupeFull : public PositionEncoding {
     return others == tupelo::kAnyLength ? others : others + rows_kept();
   }
 
+  std::vector<ResizableTable> resizable_tables() const override {
+    std::vector<ResizableTable> tables = {
+        {"pos.weight", ResizableTable::Rows::kPositions, rows_kept()}};
+    if (relative_bias_) {
+      tables.push_back({"rel_pos_bias.weight", ResizableTable::Rows::kDistances, 0});
+    }
+    return tables;
+  }
+
   AttentionTerms terms(std::int64_t tokens) override {
     const Projections positions = project(tokens);
     const Temperatures temperatures = split_temperatures();

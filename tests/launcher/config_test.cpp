@@ -53,6 +53,25 @@ TEST(ValueText, NumbersAndPercentages) {
   }
 }
 
+TEST(ValueText, DurationsInStepsAndEpochs) {
+  const auto expect = [](const std::string& text, double amount, bool in_epochs) {
+    const Duration duration = parse_duration(text);
+    EXPECT_EQ(duration.amount, amount) << text;
+    EXPECT_EQ(duration.in_epochs, in_epochs) << text;
+  };
+  expect("0", 0, false);
+  expect("2000", 2000, false);
+  expect("2e3", 2000, false);
+  expect("2e", 2, true);
+  expect("0.5 epochs", 0.5, true);
+  expect("1 epoch", 1, true);
+  expect("3epochs", 3, true);
+  for (const char* text : {"", "e", "epochs", "-1", "-1e", "1.5", "2 steps", "2 e e", "nan epochs",
+                           "1e30 epochs", "0.5  epochs"}) {
+    EXPECT_THROW(parse_duration(text), std::invalid_argument) << text;
+  }
+}
+
 TEST(ValueText, HexadecimalKeepsAllBits) {
   EXPECT_EQ(hex_text(0xfedcba9876543210ULL), "fedcba9876543210");
   EXPECT_EQ(hex_text(1), "0000000000000001");
@@ -130,6 +149,25 @@ TEST(Config, HelpNamesEveryEncoding) {
   for (const InputEncodingKind& kind : input_encoding_kinds()) {
     EXPECT_NE(help("model.input-position").find(", " + kind.name), std::string::npos) << kind.name;
   }
+}
+
+TEST(Config, FrozenPositionsInStepsOrEpochsOrForever) {
+  ConfigBuilder builder;
+  builder.set("train.global-batch", "16", "test");
+  const auto steps = [&](const std::string& frozen, std::uint64_t rows) {
+    builder.set("optim.position-frozen-steps", frozen, "test");
+    return frozen_position_steps(builder.config(), rows);
+  };
+  EXPECT_EQ(steps("0", 100), 0);
+  EXPECT_EQ(steps("70", 100), 70);
+  EXPECT_EQ(steps("1 epoch", 160), 10);
+  EXPECT_EQ(steps("0.5 epochs", 100), 4);  // 3.125 steps
+  EXPECT_EQ(steps("2e", 100), 13);         // 12.5 steps
+  builder.set("positions", "freeze", "test");
+  EXPECT_EQ(steps("0", 100), INT64_MAX);
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { steps("soon", 1); }),
+            "test: optim.position-frozen-steps: 'soon' is not a number of steps such as 2000, or "
+            "of epochs such as 2e or 0.5 epochs");
 }
 
 TEST(Config, ErrorsNameFileLineKeyAndWhatIsValid) {

@@ -24,7 +24,7 @@ RobertaForMaskedLm tiny_model() {
 std::map<std::string, std::pair<double, double>> settings(const UpdateOptions& options) {
   std::map<std::string, std::pair<double, double>> found;
   const RobertaForMaskedLm model = tiny_model();
-  for (const ParameterGroup& group : parameter_groups(model, options)) {
+  for (const ParameterGroup& group : parameter_groups(model, options, 7)) {
     for (const NamedParameter& parameter : group.parameters) {
       EXPECT_TRUE(found
                       .emplace(parameter.name,
@@ -49,6 +49,14 @@ TEST(ModelParameters, AutoFollowsEachEncoding) {
   EXPECT_EQ(found.at("roberta.position.0.pos_ln.weight"), std::pair(1.0, 0.0));
   EXPECT_EQ(found.at("roberta.position.1.pos.weight"), std::pair(0.2, 0.3));
   EXPECT_EQ(found.at("roberta.position.1.rel_pos_bias.weight"), std::pair(0.2, 0.0));
+}
+
+TEST(ModelParameters, OnlyPositionParametersStandStill) {
+  const RobertaForMaskedLm model = tiny_model();
+  for (const ParameterGroup& group : parameter_groups(model, {}, 7)) {
+    const bool position = group.name.find("position") == 0;
+    EXPECT_EQ(group.frozen_until_step, position ? 7 : 0) << group.name;
+  }
 }
 
 TEST(ModelParameters, ANumberHoldsForAllPositionParameters) {
