@@ -39,17 +39,17 @@ LENGTHS = [LENGTH, LENGTH * 3 // 2, LENGTH * 2]
 
 MODEL = {
     "model.layers": 4,
-    "model.hidden-size": 128,
-    "model.heads": 4,
-    "model.intermediate-size": 512,
+    "model.hidden-size": 96,
+    "model.heads": 3,
+    "model.intermediate-size": 384,
     "model.max-positions": LENGTH,
     "model.dropout": 0,
     "model.attention-dropout": 0,
     "model.initializer-range": 0.05,
     "model.allow-no-position": "true",
     "data.sequence-length": LENGTH,
-    "train.global-batch": 16,
-    "train.micro-batch": 16,
+    "train.global-batch": 8,
+    "train.micro-batch": 8,
     "train.validate-every": 0,
     "train.log-every": 100,
     "train.keep-checkpoints": 1,
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--work", required=True, help="folder for runs and results")
     parser.add_argument("--tupelo", default="build/release/launcher/tupelo", help="the program")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=2400)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, one thread each")
     arguments = parser.parse_args()
     tasks = [(name, seed) for seed in range(1, arguments.seeds + 1) for name in VARIANTS]

@@ -56,8 +56,8 @@ MUTATIONS = {
          "const Tensor imaginary = turned(angles.sin().neg());"),
         (POSITION + "input_complex_order.cpp", "mul_(-2.0 / static_cast<double>(hidden))",
          "mul_(-1.0 / static_cast<double>(hidden))"),
-        ("model/attention.cpp", "real.square() + imaginary.square()", "real.square() - imaginary.square()"),
-        ("model/attention.cpp", "at::cat({halves[0], halves[1].neg()}, -1)", "at::cat({halves[0], halves[1]}, -1)"),
+        ("model/complex_attention.cpp", "real.square() + imaginary.square()", "real.square() - imaginary.square()"),
+        ("model/complex_attention.cpp", "at::cat({halves[0], halves[1].neg()}, -1)", "at::cat({halves[0], halves[1]}, -1)"),
     ],
     "conv": [
         ("model/border_convolution.cpp", "return hidden + at::gelu(", "return hidden - at::gelu("),
@@ -98,7 +98,7 @@ MUTATIONS = {
     "nezha": [
         (POSITION + "nezha.cpp", "sinusoids(clip_, tokens)", "sinusoids(0, tokens)"),
         (POSITION + "nezha.cpp", "sinusoids(0, rows).unsqueeze(0)", "sinusoids(0, rows).flip(0).unsqueeze(0)"),
-        ("model/attention.cpp", "rotate(content, terms.phase_cos, terms.phase_sin.neg()",
+        ("model/attention_operands.cpp", "rotate(content, terms.phase_cos, terms.phase_sin.neg()",
          "rotate(content, terms.phase_cos, terms.phase_sin"),
         ("model/attention.cpp", "return halves[0] + rotate(", "return halves[0] - rotate("),
     ],
@@ -157,9 +157,9 @@ MUTATIONS = {
          "return at::cat({last, middle, first}, 0).t();"),
     ],
     "logn": [
-        ("model/attention.cpp", "clamp_min(at_least_16 ? 16.0 : 2.0).log() /", "clamp_min(at_least_16 ? 16.0 : 2.0).log() *"),
-        ("model/attention.cpp", "factor = factor.clamp_min(1.0);", "factor = factor.clamp_max(1.0);"),
-        ("model/attention.cpp", "at_least_16 ? 16.0 : 2.0", "at_least_16 ? 2.0 : 2.0"),
+        ("model/attention_operands.cpp", "clamp_min(at_least_16 ? 16.0 : 2.0).log() /", "clamp_min(at_least_16 ? 16.0 : 2.0).log() *"),
+        ("model/attention_operands.cpp", "factor = factor.clamp_min(1.0);", "factor = factor.clamp_max(1.0);"),
+        ("model/attention_operands.cpp", "at_least_16 ? 16.0 : 2.0", "at_least_16 ? 2.0 : 2.0"),
     ],
     "packed documents": [
         ("model/token_layout.cpp", "inside.cpu().remainder(batch.longest)", "inside.cpu()"),
@@ -173,18 +173,17 @@ def call(command, folder, log):
         return subprocess.run(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT).returncode == 0
 
 
-def tests_pass(build, log):
-    """Runs every test program of model/; stops at the first that fails."""
+def programs(build, pattern):
+    return sorted((build / "tests/model").glob(f"test_model_{pattern}"))
+
+
+def tests_pass(tests, log):
+    """Runs test programs; stops at the first that fails."""
     environment = dict(os.environ, OMP_NUM_THREADS="1")
-    programs = sorted((build / "tests/model").glob("test_model_*"),
-                      key=lambda program: ("refvec" not in program.name, program.name))
     with open(log, "a") as output:
-        for program in programs:
-            command = [program, "--gtest_fail_fast", "--gtest_brief=1"]
-            if subprocess.run(command, env=environment, stdout=output,
-                              stderr=subprocess.STDOUT).returncode != 0:
-                return False
-    return True
+        return all(subprocess.run([test, "--gtest_fail_fast", "--gtest_brief=1"], env=environment,
+                                  stdout=output, stderr=subprocess.STDOUT).returncode == 0
+                   for test in tests)
 
 
 class Copy:
@@ -204,17 +203,27 @@ class Copy:
                        subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=self.repository, text=True).strip()],
                       self.root)
         self.must(["cmake", "--preset", "dev", "-B", str(self.build), "-DTUPELO_WERROR=OFF", *options], self.root)
-        if not self.compile():
+        if not self.compile(["tests/model/all"]):
             sys.exit(f"the unchanged commit does not build; see {self.log}")
-        if not tests_pass(self.build, self.log):
+        if not tests_pass(programs(self.build, "*"), self.log):
             sys.exit(f"tests of the unchanged commit fail; see {self.log}")
 
     def must(self, command, folder):
         if not call(command, folder, self.log):
             sys.exit(f"{' '.join(command)} failed; see {self.log}")
 
-    def compile(self):
-        return call(["cmake", "--build", str(self.build), "--target", "tests/model/all"], self.root, self.log)
+    def compile(self, targets):
+        return call(["cmake", "--build", str(self.build), "--target", *targets], self.root, self.log)
+
+    def tests_notice(self):
+        """The tests against reference vectors first: they are few, and notice most mistakes."""
+        few = programs(self.build, "refvec_*")
+        if not self.compile([test.name for test in few]):
+            return "it does not compile"
+        if not tests_pass(few, self.log):
+            return True
+        self.compile(["tests/model/all"])
+        return not tests_pass(programs(self.build, "*"), self.log)
 
     def notices(self, file, text, mistake):
         """True or False; a string that says what is wrong with the mutation itself."""
@@ -224,9 +233,7 @@ class Copy:
             return "the text is not there any more"
         path.write_text(original.replace(text, mistake, 1))
         try:
-            if not self.compile():
-                return "it does not compile"
-            return not tests_pass(self.build, self.log)
+            return self.tests_notice()
         finally:
             path.write_text(original)
 
