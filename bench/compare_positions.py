@@ -24,6 +24,7 @@ VARIANTS = {
     "none": ("none", "all:none"),
     "learned": ("learned", "all:none"),
     "sinusoidal": ("sinusoidal", "all:none"),
+    "sinusoidal(scale=0.05)": ("sinusoidal(scale=0.05)", "all:none"),
     "rope": ("none", "all:rope"),
     "alibi": ("none", "all:alibi"),
     "t5": ("none", "all:t5"),
@@ -96,16 +97,15 @@ def table(results, seeds):
     """Markdown. `results`: name -> seeds -> lengths -> evaluation."""
     losses = {name: [interval([run[i]["loss"] for run in runs]) for i in range(len(LENGTHS))]
               for name, runs in results.items()}
-    spread = [statistics.mean([losses[name][i][1] ** 2 for name in losses]) ** 0.5
-              for i in range(len(LENGTHS))]
-    best = [min(losses[name][i][0] for name in losses) for i in range(len(LENGTHS))]
+    best = [min(losses.values(), key=lambda intervals: intervals[i][0])[i] for i in range(len(LENGTHS))]
     lines = ["| encoding | " + " | ".join(f"loss at {length}" for length in LENGTHS) +
              " | masked accuracy | attention entropy |",
              "|---|" + "---|" * (len(LENGTHS) + 2)]
     for name, runs in results.items():
         cells = []
         for i, (mean, deviation) in enumerate(losses[name]):
-            tie = mean - best[i] <= 2 * spread[i]
+            apart = 2 * ((deviation ** 2 + best[i][1] ** 2) / 2) ** 0.5
+            tie = mean - best[i][0] <= apart
             text = f"{mean:.3f} ± {2 * deviation:.3f}"
             cells.append(f"**{text}**" if tie else text)
         accuracy = statistics.mean(run[0]["masked_accuracy"] for run in runs)
@@ -114,10 +114,9 @@ def table(results, seeds):
         cells.append(f"{100 * accuracy:.1f} %")
         cells.append(" → ".join(f"{entropy:.2f}" for entropy in entropies))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    spreads = ", ".join(f"{2 * value:.3f}" for value in spread)
     lines.append("")
-    lines.append(f"{seeds} seeds each; ± is two standard deviations over seeds. Bold: within two pooled standard "
-                 f"deviations ({spreads}) of the column's best, which counts as a tie.")
+    lines.append(f"{seeds} seeds each; ± is two standard deviations over seeds. Bold: a tie with the column's best, that is, "
+                 "not farther from it than two standard deviations, pooled over the two.")
     return "\n".join(lines)
 
 

@@ -17,6 +17,12 @@ std::vector<PositionOptionKind> options() {
            {"interleaved", "concat", "t2t"},
            "order of sines and cosines: in turn, one after the other, the same with "
            "tensor2tensor's wavelengths"},
+          {"scale",
+           "1",
+           {},
+           "factor on the sinusoids; word embeddings start at initializer_range, far below their 1",
+           0,
+           true},
           {"trainable", "false", {"true", "false"}, "whether the table is only the first value"},
           InputTable::merge_option()};
 }
@@ -37,14 +43,17 @@ void check_width(std::int64_t hidden, SinusoidLayout layout) {
   }
 }
 
-Tensor sinusoids(std::int64_t positions, std::int64_t hidden, SinusoidLayout layout) {
-  return sinusoidal_table(torch::arange(positions, torch::kInt64), hidden, layout);
+Tensor sinusoids(std::int64_t positions, std::int64_t hidden, SinusoidLayout layout, double scale) {
+  return sinusoidal_table(torch::arange(positions, torch::kInt64), hidden, layout).mul_(scale);
 }
 
 class FixedSinusoids : public InputTable {
  public:
   FixedSinusoids(const InputContext& context, const OptionReader& reader)
-      : InputTable(merge_of(reader)), hidden_(context.hidden_size), layout_(layout_of(reader)) {
+      : InputTable(merge_of(reader)),
+        hidden_(context.hidden_size),
+        layout_(layout_of(reader)),
+        scale_(reader.number("scale")) {
     check_width(hidden_, layout_);
   }
 
@@ -57,7 +66,7 @@ class FixedSinusoids : public InputTable {
                          table_.scalar_type() == like.scalar_type() &&
                          table_.device() == like.device();
     if (!current) {
-      table_ = sinusoids(length, hidden_, layout_).to(like.device(), like.scalar_type());
+      table_ = sinusoids(length, hidden_, layout_, scale_).to(like.device(), like.scalar_type());
     }
     return rows_of_tokens(table_, tokens);
   }
@@ -65,6 +74,7 @@ class FixedSinusoids : public InputTable {
  private:
   std::int64_t hidden_;
   SinusoidLayout layout_;
+  double scale_;
   Tensor table_;  // [>=T,H] of the latest dtype and device; never saved, never cast
 };
 
@@ -75,6 +85,7 @@ class TrainedSinusoids : public InputTable {
       : InputTable(merge_of(reader)),
         extension_(context.extension),
         layout_(layout_of(reader)),
+        scale_(reader.number("scale")),
         weight_(register_parameter("weight",
                                    torch::zeros({context.max_positions, context.hidden_size}))) {
     check_width(context.hidden_size, layout_);
@@ -82,7 +93,7 @@ class TrainedSinusoids : public InputTable {
 
   void initialize(double, const at::Generator&) override {
     torch::NoGradGuard no_grad;
-    weight_.copy_(sinusoids(weight_.size(0), weight_.size(1), layout_));
+    weight_.copy_(sinusoids(weight_.size(0), weight_.size(1), layout_, scale_));
   }
 
   std::int64_t longest() const override { return extended_length(weight_.size(0), extension_); }
@@ -100,6 +111,7 @@ class TrainedSinusoids : public InputTable {
  private:
   LengthExtension extension_;
   SinusoidLayout layout_;
+  double scale_;
   Tensor weight_;
 };
 

@@ -337,5 +337,15 @@ TEST(ConvolutionInput, StartsWithTheVarianceOfTorchsOwn) {
   EXPECT_NEAR(weight.std().item<double>() * std::sqrt(3.0 * 96 * 3), 1.0, 0.02);
 }
 
+TEST(SinusoidalInput, ScaleMultipliesTheSinusoids) {
+  const Tensor ids = torch::full({1, 5}, 3, torch::kInt64);
+  const Tensor nothing = torch::zeros({1, 5, kHidden}, torch::kFloat64);
+  const TokenLayout layout = TokenLayout::rows(ids, {});
+  const Tensor plain = make_input("sinusoidal")->forward(nothing, {ids, layout});
+  const Tensor scaled = make_input("sinusoidal(scale=0.25)")->forward(nothing, {ids, layout});
+  EXPECT_TRUE(near(scaled, 0.25 * plain, 1e-15));
+  EXPECT_NEAR(plain.abs().max().item<double>(), 1.0, 1e-12);
+}
+
 }  // namespace
 }  // namespace tupelo
