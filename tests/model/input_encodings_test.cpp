@@ -26,8 +26,8 @@ using torch::Tensor;
 
 std::vector<std::string> values_of(const PositionOptionKind& option) {
   static const std::map<std::string, std::vector<std::string>> numbers = {
-      {"alpha", {"0.3"}}, {"base", {"4"}},     {"delta", {"0.07"}},     {"first", {"0", "4"}},
-      {"kernel", {"5"}},  {"substeps", {"2"}}, {"refresh_every", {"3"}}};
+      {"scale", {"0.5"}},    {"alpha", {"0.3"}}, {"base", {"4"}},     {"delta", {"0.07"}},
+      {"first", {"0", "4"}}, {"kernel", {"5"}},  {"substeps", {"2"}}, {"refresh_every", {"3"}}};
   return option.values.empty() ? numbers.at(option.name) : option.values;
 }
 
