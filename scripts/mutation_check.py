@@ -20,7 +20,7 @@ MUTATIONS = {
         (POSITION + "input_learned.cpp", "mul_(real).add_(padding_row_)", "mul_(real).add_(padding_row_ - 1)"),
         (POSITION + "input_table.cpp", "return embeddings + positions;", "return embeddings - positions;"),
     ],
-    "mul, mul1p": [
+    "mul and mul1p": [
         (POSITION + "input_table.cpp", "return embeddings * positions;", "return embeddings / positions;"),
         (POSITION + "input_table.cpp", "at::addcmul(embeddings, embeddings, positions)",
          "at::addcmul(embeddings, embeddings, positions, -1)"),
@@ -245,10 +245,13 @@ def main():
     parser.add_argument("cmake", nargs="*", help="further arguments for cmake, behind --")
     arguments = parser.parse_args()
     arguments.work = arguments.work.resolve()
+    wanted = [name.strip() for name in arguments.only.split(",")] if arguments.only else list(MUTATIONS)
+    unknown = sorted(set(wanted) - set(MUTATIONS))
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(MUTATIONS)}")
     arguments.work.mkdir(parents=True, exist_ok=True)
     copy = Copy(arguments.work)
     copy.prepare(arguments.cmake)
-    wanted = arguments.only.split(",") if arguments.only else list(MUTATIONS)
     unnoticed = 0
     for name in wanted:
         for file, text, mistake in MUTATIONS[name]:
