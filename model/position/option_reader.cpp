@@ -43,7 +43,6 @@ std::string valid_values(const PositionOptionKind& kind) {
   return parse_number(kind.default_value, value) ? number : kind.default_value + "|" + number;
 }
 
-
 std::string checked_value(const std::string& owner, const PositionOptionKind& kind,
                           const std::string& value) {
   const auto reject = [&] {

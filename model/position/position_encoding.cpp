@@ -12,18 +12,9 @@ namespace {
 
 std::vector<PositionEncodingKind> all_kinds() {
   std::vector<PositionEncodingKind> kinds = {
-      alibi_kind(),
-      convolution_kind(),
-      deberta_kind(),
-      deberta_v2_kind(),
-      floater_kind(),
-      nezha_kind(),
-      rope_kind(),
-      shaw_kind(),
-      t5_kind(),
-      tupe_absolute_kind(),
-      tupe_relative_kind(),
-      tupe_full_kind(),
+      alibi_kind(),   convolution_kind(),   deberta_kind(),       deberta_v2_kind(),
+      floater_kind(), nezha_kind(),         rope_kind(),          shaw_kind(),
+      t5_kind(),      tupe_absolute_kind(), tupe_relative_kind(), tupe_full_kind(),
       xlnet_kind(),
   };
   for (PositionEncodingKind& kind : kinds) {
