@@ -168,15 +168,15 @@ void refuse_options_of_plan(const CommandLine& line) {
 
 ExitCode run_inspect(const Verb& verb, const std::vector<std::string>& words) {
   const CommandLine line(verb, words);
+  if (line.values("path").size() > 1) {
+    throw std::invalid_argument("tupelo inspect: one folder at a time");
+  }
   if (line.has("plan")) {
     inspect_plan(line);
     return ExitCode::kDone;
   }
   refuse_options_of_plan(line);
   const std::string path = line.required("path");
-  if (line.values("path").size() > 1) {
-    throw std::invalid_argument("tupelo inspect: one folder at a time");
-  }
   if (!fs::exists(path)) throw std::invalid_argument("tupelo inspect: there is no " + path);
   if (fs::exists(fs::path(path) / "index.json")) {
     inspect_corpus(path, line);
