@@ -32,7 +32,7 @@ std::shared_ptr<MaskDecoder> MaskDecoder::make(const std::string& text, std::int
            "; valid: none, emd, emd(steps=2)");
   }
   const std::vector<PositionOptionKind> kinds = {
-      {"steps", "2", {}, "how often the last layer is applied", 1}};
+      {"steps", "2", {}, "how often the last layer is applied", 1, false, /*maximum=*/64}};
   const OptionReader options("emd", kinds, call.options);
   return std::make_shared<MaskDecoder>(options.integer("steps"), max_positions, hidden_size,
                                        extension);

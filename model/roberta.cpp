@@ -128,6 +128,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// ln 1 = 0 would divide the scores.
+void check_temperature_length(const ModelOptions& options) {
+  const std::int64_t length = options.logn_length > 0 ? options.logn_length : options.max_positions;
+  if (options.logn != "off" && length < 2) {
+    reject("logn_length=" + std::to_string(length) + " must be at least 2, or 0 for max_positions");
+  }
+}
+
 struct PlaceInGroups {
   std::size_t group;
   std::string name;  // relative to the group's encoding
@@ -170,6 +178,7 @@ RobertaForMaskedLm::RobertaForMaskedLm(const ModelOptions& options)
   state.options = options;
   state.plan = PositionPlan::parse(options.position, options.layers);
   state.temperature = parse_temperature(options.logn);
+  check_temperature_length(options);
   check_some_position(options, input, state.plan);
 
   std::vector<ContentBiases> biases(static_cast<std::size_t>(options.layers));

@@ -20,7 +20,7 @@ std::int64_t odd_kernel(const OptionReader& options) {
 }  // namespace
 
 std::vector<PositionOptionKind> ConvolutionKernel::options() {
-  return {{"kernel", "3", {}, "tokens that it sees, an odd number", 3},
+  return {{"kernel", "3", {}, "tokens that it sees, an odd number", 3, false, /*maximum=*/1023},
           {"depthwise", "false", {"true", "false"}, "every feature by itself"}};
 }
 

@@ -82,7 +82,7 @@ void fill_xavier(Linear& map, const at::Generator& generator) {
 std::vector<PositionOptionKind> FlowSettings::options() {
   return {{"solver", "midpoint", {"midpoint", "euler", "rk4"}, "how the flow is followed"},
           {"delta", "0.01", {}, "time between neighbouring positions", 0, true},
-          {"substeps", "5", {}, "steps of the solver in that time"},
+          {"substeps", "5", {}, "steps of the solver in that time", 1, false, /*maximum=*/1000},
           {"refresh_every",
            "1",
            {},

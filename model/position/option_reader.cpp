@@ -37,8 +37,9 @@ std::string valid_values(const PositionOptionKind& kind) {
   if (!kind.values.empty()) {
     return joined(kind.values, "|");
   }
-  const std::string number =
-      (kind.real ? "a number > " : "an integer >= ") + std::to_string(kind.minimum);
+  const std::string number = (kind.real ? "a number > " : "an integer >= ") +
+                             std::to_string(kind.minimum) +
+                             " and <= " + std::to_string(kind.maximum);
   double value = 0;
   return parse_number(kind.default_value, value) ? number : kind.default_value + "|" + number;
 }
@@ -62,13 +63,14 @@ std::string checked_value(const std::string& owner, const PositionOptionKind& ki
   if (kind.real) {
     double number = 0;
     if (!parse_number(value, number) || !std::isfinite(number) ||
-        !(number > static_cast<double>(kind.minimum))) {
+        !(number > static_cast<double>(kind.minimum)) ||
+        number > static_cast<double>(kind.maximum)) {
       reject();
     }
     return shortest_text(number);
   }
   std::int64_t number = 0;
-  if (!parse_number(value, number) || number < kind.minimum) {
+  if (!parse_number(value, number) || number < kind.minimum || number > kind.maximum) {
     reject();
   }
   return shortest_text(number);

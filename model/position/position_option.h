@@ -19,6 +19,7 @@ struct PositionOptionKind {
   std::string meaning;
   std::int64_t minimum = 1;  // of numbers
   bool real = false;         // numbers may have a fraction, and must exceed the minimum
+  std::int64_t maximum = std::int64_t{1} << 20;  // of numbers
 };
 
 }  // namespace tupelo

@@ -113,6 +113,8 @@ TEST(PositionPlan, OptionsAreCheckedPerEncoding) {
                  "relative|dot|both|none");
   expect_refusal("all:tupe-r(rel_bins=x)", "an integer >= 4");
   expect_refusal("all:tupe-r(rel_bins=2)", "an integer >= 4");
+  expect_refusal("all:shaw(clip=100000000000)", "an integer >= 1 and <= 1048576");
+  expect_refusal("all:conv(kernel=99999999999)", "an integer >= 3 and <= 1023");
   expect_refusal("all:tupe-r(rel_bins=16,rel_bins=16)", "given twice");
   expect_refusal("all:tupe-r(share=layers)", "share=layers (did you mean 'layer'?)");
   expect_refusal("all:tupe-r(share=layer,share=layer)", "share twice");
