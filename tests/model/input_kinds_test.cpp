@@ -347,5 +347,17 @@ TEST(SinusoidalInput, ScaleMultipliesTheSinusoids) {
   EXPECT_NEAR(plain.abs().max().item<double>(), 1.0, 1e-12);
 }
 
+TEST(ComplexOrderInput, FrequenciesStartAsThoseOfSinusoids) {
+  const auto encoding = InputPosition::parse("complex-order").make(small_context());
+  encoding->initialize(0.3, at::make_generator<at::CPUGeneratorImpl>(11));
+  const Tensor frequency = encoding->named_parameters()["frequency"];
+  ASSERT_EQ(frequency.sizes(), (at::IntArrayRef{kVocabulary, kHidden}));
+  for (std::int64_t feature = 0; feature < kHidden; ++feature) {
+    const double pair = std::floor(static_cast<double>(feature) / 2);
+    const double expected = std::pow(10000.0, -2.0 * pair / kHidden);
+    EXPECT_NEAR(frequency[5][feature].item<double>(), expected, 1e-7);
+  }
+}
+
 }  // namespace
 }  // namespace tupelo
