@@ -1,8 +1,11 @@
 // A small RoBERTa and a batch for it.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -61,5 +64,28 @@ struct TinyBatch {
   torch::Tensor masked_positions;
   torch::Tensor labels;
 };
+
+// Holds the gradients of the parameters whose names begin with `prefix`, which a backward pass of
+// batch.loss(model) left there, to central differences along a random direction.
+inline void expect_finite_differences(RobertaForMaskedLm& model, const TinyBatch& batch,
+                                      const std::string& prefix) {
+  constexpr double kStep = 1e-5;
+  for (const auto& parameter : model.named_parameters()) {
+    if (parameter.key().rfind(prefix, 0) != 0) continue;
+    torch::Tensor value = parameter.value();
+    ASSERT_TRUE(value.grad().defined()) << parameter.key();
+    const torch::Tensor direction = torch::randn_like(value);
+    const double expected = (value.grad() * direction).sum().item<double>();
+    const auto loss_at = [&](double step) {
+      torch::NoGradGuard no_grad;
+      value.add_(direction, step);
+      const double loss = batch.loss(model).item<double>();
+      value.sub_(direction, step);
+      return loss;
+    };
+    const double measured = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
+    EXPECT_NEAR(measured, expected, 1e-6 * std::max(1.0, std::abs(expected))) << parameter.key();
+  }
+}
 
 }  // namespace tupelo
