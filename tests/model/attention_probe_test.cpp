@@ -285,11 +285,12 @@ TEST(AttentionProbe, KeysThatABiasForbidsAreNoPairs) {
   const auto model = tiny_model(tiny_options("all:alibi(form=split)", 1));
   AttentionProbe probe(*model);
   look_at(*model, padded_batch(), probe);
-  for (const PathStatistics& path : probe.layers()[0].paths) {
+  const LayerProbe layer = probe.layers()[0];
+  for (const PathStatistics& path : layer.paths) {
     for (const double value : path.largest) EXPECT_TRUE(std::isfinite(value));
     for (const double value : path.variance) EXPECT_TRUE(std::isfinite(value));
   }
-  for (const double value : probe.layers()[0].entropy) EXPECT_TRUE(std::isfinite(value));
+  for (const double value : layer.entropy) EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST(AttentionEntropy, OfUniformAttentionIsTheLogarithmOfTheLength) {
