@@ -108,15 +108,42 @@ CommandLine::CommandLine(const Verb& verb, const std::vector<std::string>& argum
     }
     const VerbOption* own = find_option(verb, option.string_key);
     if (own == nullptr) {
-      settings_.emplace_back(option.string_key, option.value.front());
-      continue;
+      add_setting(option.string_key, option.value.front());
+    } else {
+      add(verb, *own, option.value);
     }
-    Values& values = values_[option.string_key];
-    if (!values.empty() && own->takes == VerbOption::Takes::kOneValue) {
-      throw std::invalid_argument(where + "option '--" + own->name + "' is given twice");
-    }
-    values.insert(values.end(), option.value.begin(), option.value.end());
   }
+}
+
+void CommandLine::add(const Verb& verb, const VerbOption& option, const Values& values) {
+  const std::string where = "tupelo " + verb_ + ": ";
+  Values& all = values_[option.name];
+  for (const std::string& value : values) {
+    if (value.empty()) {
+      throw std::invalid_argument(where + "option '--" + option.name + "' has an empty value");
+    }
+    if (!all.empty() && option.takes == VerbOption::Takes::kOneValue) {
+      throw std::invalid_argument(verb.positional == option.name
+                                      ? where + "one " + option.argument + " at a time, '" + value +
+                                            "' is one too many"
+                                      : where + "option '--" + option.name + "' is given twice");
+    }
+    all.push_back(value);
+  }
+}
+
+void CommandLine::add_setting(const std::string& name, const std::string& value) {
+  const auto& entries = config_entries();
+  const auto entry = std::find_if(entries.begin(), entries.end(), [&](const ConfigEntry& known) {
+    return known.name == name || known.alias == name;
+  });
+  const auto same = [&](const auto& other) {
+    return other.first == entry->name || other.first == entry->alias;
+  };
+  if (std::any_of(settings_.begin(), settings_.end(), same)) {
+    throw std::invalid_argument("tupelo " + verb_ + ": '--" + name + "' is given twice");
+  }
+  settings_.emplace_back(name, value);
 }
 
 std::string CommandLine::value(const std::string& name, const std::string& fallback) const {

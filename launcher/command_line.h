@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +28,18 @@ struct Verb {
   std::string epilogue;                   // examples, exit codes
 };
 
-// Throws std::invalid_argument: an unknown option (with the nearest valid one), a missing value, an
-// option given twice, a bare word where none belongs.
+// Runs `read`, with the option's name in front of what it finds wrong.
+template <typename Read>
+auto reading_option(const std::string& option, Read read) {
+  try {
+    return read();
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("--" + option + ": " + error.what());
+  }
+}
+
+// Throws std::invalid_argument: an unknown option (with the nearest valid one), a missing or empty
+// value, an option or setting given twice, a bare word where none belongs.
 class CommandLine {
  public:
   CommandLine(const Verb& verb, const std::vector<std::string>& arguments);
@@ -43,6 +54,9 @@ class CommandLine {
   const std::vector<std::pair<std::string, std::string>>& settings() const { return settings_; }
 
  private:
+  void add(const Verb& verb, const VerbOption& option, const std::vector<std::string>& values);
+  void add_setting(const std::string& name, const std::string& value);
+
   std::string verb_;
   std::map<std::string, std::vector<std::string>> values_;
   std::vector<std::pair<std::string, std::string>> settings_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -6,6 +7,7 @@
 #include "launcher/console.h"
 #include "launcher/evaluation.h"
 #include "launcher/length_evaluation.h"
+#include "launcher/nearest_name.h"
 #include "launcher/probe_report.h"
 #include "launcher/saved_model.h"
 #include "launcher/session.h"
@@ -25,20 +27,16 @@ struct EvalSettings {
 EvalSettings settings_from(const CommandLine& line) {
   const auto integer = [&](const std::string& name, const std::string& fallback, std::int64_t least,
                            std::int64_t most) {
-    try {
-      return parse_integer(line.value(name, fallback), least, most);
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument("--" + name + ": " + error.what());
-    }
+    return reading_option(name,
+                          [&] { return parse_integer(line.value(name, fallback), least, most); });
   };
   EvalSettings settings;
   settings.run = line.required("run");
   settings.corpus = line.value("corpus");
-  settings.device = line.value("device", "auto");
+  settings.device = reading_option("device", [&] {
+    return one_of(line.value("device", "auto"), {"auto", "cpu", "cuda"});
+  });
   settings.probe = line.value("probe");
-  if (line.has("probe") && settings.probe.empty()) {
-    throw std::invalid_argument("--probe: the name of a folder is missing");
-  }
   settings.step = integer("step", "0", 0, INT64_MAX);
   settings.rows = integer("rows", std::to_string(INT64_C(1) << 40), 1, INT64_MAX);
   settings.threads = integer("threads", "0", 0, 4096);
@@ -100,20 +98,26 @@ void print(const SavedModel& saved, const LengthSettings& settings,
             << length_table(results) << std::flush;
 }
 
-void write_probe(SavedModel& saved, const ShardedCorpus& corpus, const std::string& folder,
+// Of one micro-batch of rows, or fewer.
+void write_probe(SavedModel& saved, const ShardedCorpus& corpus, const EvalSettings& settings,
                  torch::Device device) {
+  DataOptions data = saved.config.data;
+  data.micro_batch = std::min(data.micro_batch, settings.rows);
   ProbeReport report;
   report.checkpoint = saved.folder;
   report.step = saved.state.step;
-  report.probe = probe_held_out(*saved.model, corpus, saved.config.data, device);
-  report.gradient_norms = held_out_gradient_norms(*saved.model, corpus, saved.config.data, device);
-  write_probe_report(folder, report);
+  report.probe = probe_held_out(*saved.model, corpus, data, device);
+  report.gradient_norms = held_out_gradient_norms(*saved.model, corpus, data, device);
+  write_probe_report(settings.probe, report);
 }
 
 ExitCode eval_in(Session& session, const CommandLine& line) {
   EvalSettings settings;
   Communicator& control = session.control();
   together(control, [&] { settings = settings_from(line); });
+  if (!settings.probe.empty()) {
+    on_rank_zero(control, [&] { check_probe_folder(settings.probe); });
+  }
   session.configure(settings.device, static_cast<int>(settings.threads), 600);
   const std::vector<std::int64_t>& lengths = settings.by_length.lengths;
   SavedModel saved;
@@ -138,7 +142,7 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
     if (session.is_first()) print(saved, result, unigram_entropy(*corpus), as_json);
   }
   if (!settings.probe.empty()) {
-    on_rank_zero(control, [&] { write_probe(saved, *corpus, settings.probe, session.device()); });
+    on_rank_zero(control, [&] { write_probe(saved, *corpus, settings, session.device()); });
     Console(/*silent=*/!session.is_first() || as_json)
         .line("attention         " + settings.probe + "/index.html");
   }
@@ -167,7 +171,9 @@ Command eval_command() {
       {"step", Takes::kOneValue, "STEP", "checkpoint of this step (newest that verifies)"},
       {"rows", Takes::kOneValue, "COUNT", "held-out rows, at most (all)"},
       {"probe", Takes::kOneValue, "DIR",
-       "write what attention scores are made of to DIR/probe.json and DIR/index.html"},
+       "write what attention scores are made of, over a micro-batch of the rows, to DIR/probe.json "
+       "and "
+       "DIR/index.html"},
       {"device", Takes::kOneValue, "DEVICE", "auto, cpu or cuda (auto)"},
       {"threads", Takes::kOneValue, "N", "computing threads (all cores)"},
       {"json", Takes::kNothing, "", "print JSON"}};

@@ -1,12 +1,14 @@
 #include "launcher/initial_weights.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "distributed/communicator.h"
 #include "launcher/agreement.h"
+#include "launcher/extension_options.h"
 #include "launcher/model_loading.h"
 #include "launcher/saved_model.h"
 #include "launcher/value_text.h"
@@ -20,15 +22,6 @@ using Takes = VerbOption::Takes;
 
 const std::string kInputModule = "roberta.embeddings.position_embeddings";
 const std::string kDecoderTable = "roberta.mask_decoder.position_embeddings.weight";
-
-template <typename Read>
-auto reading(const std::string& option, Read read) {
-  try {
-    return read();
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument("--" + option + ": " + error.what());
-  }
-}
 
 // The encoding at the input, or nullptr.
 std::shared_ptr<InputEncoding> input_encoding(const RobertaForMaskedLm& model) {
@@ -82,16 +75,34 @@ std::string policies_hint(std::int64_t length) {
   return "; --extend-policy align, scale, hier or copy says how they get " + std::to_string(length);
 }
 
+// "model.position is all:rope here and all:none there, ..."; what follows --extend is left out.
+std::string changed_settings(const ModelOptions& there, const ModelOptions& here) {
+  RunConfig old_config, new_config;
+  old_config.model = there;
+  new_config.model = here;
+  std::string text;
+  for (const ConfigEntry& entry : config_entries()) {
+    if (!entry.name.starts_with("model.") || entry.get(old_config) == entry.get(new_config))
+      continue;
+    text += (text.empty() ? "" : ", ") + entry.name + " is " + entry.get(new_config) +
+            " here and " + entry.get(old_config) + " there";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<VerbOption> initial_weights_options() {
-  return {
+  std::vector<VerbOption> options = {
       {"init-from", Takes::kOneValue, "RUN",
        "start a new run from the weights, and the model settings, of this run or checkpoint"},
       {"extend", Takes::kOneValue, "N",
-       "with --init-from: rewrite its position tables for N positions"},
-      {"extend-policy", Takes::kOneValue, "NAME", "how they get more: align, scale, hier or copy"},
-      {"extend-alpha", Takes::kOneValue, "A", "for hier, between 0 and 1, not 0.5 (0.4)"}};
+       "with --init-from: rewrite its position tables for N positions"}};
+  for (const VerbOption& option :
+       extension_options("how they get more: align, scale, hier or copy")) {
+    options.push_back(option);
+  }
+  return options;
 }
 
 void check_initial_weights_options(const CommandLine& line) {
@@ -112,19 +123,9 @@ InitialWeights InitialWeights::load(const CommandLine& line, Communicator& commu
   together(communicator, [&] {
     if (line.has("extend")) {
       initial.length_ =
-          reading("extend", [&] { return parse_integer(line.value("extend"), 1, 1 << 24); });
+          reading_option("extend", [&] { return parse_integer(line.value("extend"), 1, 1 << 24); });
     }
-    if (line.has("extend-policy")) {
-      initial.extension_.tables = reading(
-          "extend-policy", [&] { return parse_table_extension(line.value("extend-policy")); });
-    }
-    if (line.has("extend-alpha")) {
-      initial.extension_.hierarchical_alpha = reading("extend-alpha", [&] {
-        const double alpha = parse_number(line.value("extend-alpha"), 0, 1);
-        check_hierarchical_alpha("hier", alpha);
-        return alpha;
-      });
-    }
+    initial.extension_ = extension_from(line);
   });
   std::string state;
   on_rank_zero(communicator, [&] {
@@ -205,14 +206,21 @@ void InitialWeights::load_into(RobertaForMaskedLm& model) {
                                     std::to_string(config_.model.max_positions) + " positions" +
                                     policies_hint(model.options().max_positions));
       }
-      tensor = reading("extend", [&] {
+      tensor = reading_option("extend", [&] {
         return resized_table(tensor, table->second, wanted->size(0), extension_);
       });
       resized_.push_back(name);
     }
     fitting.emplace_back(name, tensor);
   }
-  load_parameters(model, fitting);
+  try {
+    load_parameters(model, fitting);
+  } catch (const std::invalid_argument& error) {
+    const std::string changed = changed_settings(config_.model, model.options());
+    if (changed.empty()) throw;
+    throw std::invalid_argument("--init-from: its weights do not fit, because " + changed + ": " +
+                                error.what());
+  }
   tensors_.clear();
 }
 
@@ -223,10 +231,11 @@ std::string InitialWeights::summary() const {
 }
 
 nlohmann::ordered_json InitialWeights::description() const {
-  nlohmann::ordered_json object = {{"checkpoint", checkpoint_},
-                                   {"step", state_.step},
-                                   {"max_positions", config_.model.max_positions},
-                                   {"resized_tables", resized_}};
+  nlohmann::ordered_json object = {
+      {"checkpoint", std::filesystem::absolute(checkpoint_).lexically_normal().string()},
+      {"step", state_.step},
+      {"max_positions", config_.model.max_positions},
+      {"resized_tables", resized_}};
   if (length_ > 0) {
     object["extended_to"] = length_;
     object["extend_policy"] =

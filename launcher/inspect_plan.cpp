@@ -26,11 +26,7 @@ struct PlannedModel {
 std::int64_t integer_option(const CommandLine& line, const std::string& name,
                             std::int64_t fallback) {
   if (!line.has(name)) return fallback;
-  try {
-    return parse_integer(line.value(name), 1, 1 << 24);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument("--" + name + ": " + error.what());
-  }
+  return reading_option(name, [&] { return parse_integer(line.value(name), 1, 1 << 24); });
 }
 
 PlannedModel model_of_run(const CommandLine& line) {
@@ -52,14 +48,25 @@ PlannedModel model_of_settings(const CommandLine& line) {
   return planned;
 }
 
+void check_length(const RobertaForMaskedLm& model, std::int64_t tokens) {
+  if (tokens <= model.longest()) return;
+  throw std::invalid_argument("--tokens: a row of " + std::to_string(tokens) +
+                              " tokens is longer than the " + std::to_string(model.longest()) +
+                              " positions that the model covers (model.max-positions)");
+}
+
 }  // namespace
 
 void inspect_plan(const CommandLine& line) {
+  if (line.has("verify")) {
+    throw std::invalid_argument("tupelo inspect: --verify belongs to a corpus, not to --plan");
+  }
   const PlannedModel planned =
       line.has("run") || line.has("path") ? model_of_run(line) : model_of_settings(line);
   const DataOptions& data = planned.config.data;
   const std::int64_t tokens = integer_option(
       line, "tokens", std::min(data.sequence_length, planned.config.model.max_positions));
+  check_length(*planned.model, tokens);
   const PlanReport report =
       plan_report(*planned.model, tokens, /*padding=*/data.packing == Packing::kDocument);
   if (line.has("json")) {

@@ -8,6 +8,7 @@
 
 #include "distributed/communicator.h"
 #include "launcher/console.h"
+#include "launcher/extension_options.h"
 #include "launcher/model_loading.h"
 #include "launcher/nearest_name.h"
 #include "launcher/text_table.h"
@@ -23,16 +24,6 @@ constexpr std::int64_t kShortestRow = 4;
 constexpr std::int64_t kLongestRow = 1 << 24;
 const std::vector<std::string> kTemperatures = {"off", "plain", "clip16", "max1"};
 
-// Runs `read`, with the option's name in front of what it complains about.
-template <typename Read>
-auto reading(const std::string& option, Read read) {
-  try {
-    return read();
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument("--" + option + ": " + error.what());
-  }
-}
-
 std::vector<std::int64_t> parse_lengths(const std::string& text) {
   std::vector<std::int64_t> lengths;
   std::set<std::int64_t> seen;
@@ -46,13 +37,6 @@ std::vector<std::int64_t> parse_lengths(const std::string& text) {
   }
   if (lengths.empty()) throw std::invalid_argument("no length is given, such as 512,768");
   return lengths;
-}
-
-std::string one_of(const std::string& text, const std::vector<std::string>& valid) {
-  if (std::find(valid.begin(), valid.end(), text) == valid.end()) {
-    throw std::invalid_argument(unknown_name("value", text, valid));
-  }
-  return text;
 }
 
 // Open at the lower end.
@@ -92,6 +76,17 @@ void check_rotation(const RobertaForMaskedLm& model, const LengthSettings& setti
                               model.position_plan() + ")");
 }
 
+// The policies under which a model with these options covers `length` tokens: "align, scale".
+std::string reaching_policies(ModelOptions options, std::int64_t length) {
+  std::string names;
+  for (const std::string& name : table_extension_names()) {
+    options.extension.tables = parse_table_extension(name);
+    if (RobertaForMaskedLm(options).longest() < length) continue;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 void check_covered(const RobertaForMaskedLm& extended, std::int64_t trained,
                    const LengthSettings& settings) {
   const std::int64_t longest = extended.longest();
@@ -99,12 +94,10 @@ void check_covered(const RobertaForMaskedLm& extended, std::int64_t trained,
     if (length <= trained || length <= longest) continue;
     std::string sentence = "--lengths: " + std::to_string(length) + " tokens are more than the " +
                            std::to_string(longest) + " that the model covers";
-    if (settings.extension.tables == TableExtension::kError) {
-      sentence += "; --extend-policy align, scale, hier or copy extends its position tables";
-    } else {
-      sentence += " with this --extend-policy; align, scale and copy reach any length";
-    }
-    throw std::invalid_argument(sentence);
+    const std::string reaching = reaching_policies(extended.options(), length);
+    throw std::invalid_argument(sentence + (reaching.empty()
+                                                ? "; no --extend-policy reaches them"
+                                                : "; --extend-policy " + reaching + " would do"));
   }
 }
 
@@ -119,18 +112,23 @@ DataOptions rows_of(const DataOptions& data, std::int64_t length) {
 }  // namespace
 
 std::vector<VerbOption> length_options() {
-  return {{"lengths", Takes::kOneValue, "T,T,...",
-           "measure rows of each of these lengths, and the entropy of attention"},
-          {"extend-policy", Takes::kOneValue, "NAME",
+  std::vector<VerbOption> options = {
+      {"lengths", Takes::kOneValue, "T,T,...",
+       "measure rows of each of these lengths, and the entropy of attention"}};
+  for (const VerbOption& option : extension_options(
            "rows longer than model.max-positions: error, or position tables extended by align, "
-           "scale, hier or copy (error)"},
-          {"extend-alpha", Takes::kOneValue, "A", "for hier, between 0 and 1, not 0.5 (0.4)"},
-          {"rope-scaling", Takes::kOneValue, "NAME",
-           "rotations of such rows: none, pi, ntk, ntk-dynamic, ntk-fixed, ntk-mixed, yarn or "
-           "yarn-notrunc (the model's own)"},
-          {"rope-factor", Takes::kOneValue, "S", "for them (length / trained length)"},
-          {"logn", Takes::kOneValue, "NAME",
-           "model.logn for such rows: off, plain, clip16 or max1 (the model's own)"}};
+           "scale, hier or copy (error)")) {
+    options.push_back(option);
+  }
+  const std::vector<VerbOption> others = {
+      {"rope-scaling", Takes::kOneValue, "NAME",
+       "rotations of such rows: none, pi, ntk, ntk-dynamic, ntk-fixed, ntk-mixed, yarn or "
+       "yarn-notrunc (the model's own)"},
+      {"rope-factor", Takes::kOneValue, "S", "for them (length / trained length)"},
+      {"logn", Takes::kOneValue, "NAME",
+       "model.logn for such rows: off, plain, clip16 or max1 (the model's own)"}};
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
 }
 
 LengthSettings length_settings(const CommandLine& line) {
@@ -144,23 +142,18 @@ LengthSettings length_settings(const CommandLine& line) {
     return settings;
   }
   const auto given = [&](const std::string& option, auto read) {
-    if (line.has(option)) reading(option, [&] { read(line.value(option)); });
+    if (line.has(option)) reading_option(option, [&] { read(line.value(option)); });
   };
+  settings.extension = extension_from(line);
   LengthExtension& extension = settings.extension;
   given("lengths", [&](const std::string& text) { settings.lengths = parse_lengths(text); });
-  given("extend-policy",
-        [&](const std::string& text) { extension.tables = parse_table_extension(text); });
-  given("extend-alpha", [&](const std::string& text) {
-    extension.hierarchical_alpha = parse_number(text, 0, 1);
-    check_hierarchical_alpha("hier", extension.hierarchical_alpha);
-  });
   given("rope-scaling", [&](const std::string& text) {
     extension.rotation.method = one_of(text, rotation_scaling_names());
   });
   given("rope-factor", [&](const std::string& text) {
     extension.rotation.factor = positive(text, 1e6);
-    if (extension.rotation.method.empty()) {
-      throw std::invalid_argument("goes with --rope-scaling");
+    if (extension.rotation.method.empty() || extension.rotation.method == "none") {
+      throw std::invalid_argument("needs a --rope-scaling other than none");
     }
   });
   given("logn", [&](const std::string& text) { settings.logn = one_of(text, kTemperatures); });

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <stdexcept>
 
 namespace tupelo {
 namespace {
+
+constexpr std::size_t kShortList = 16;
 
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -44,10 +47,20 @@ std::string unknown_name(const std::string& what, const std::string& name,
                          const std::vector<std::string>& valid) {
   std::string text = "unknown " + what + " '" + name + "'";
   const std::string nearest = nearest_name(name, valid);
-  if (!nearest.empty()) return text + "; did you mean '" + nearest + "'?";
-  text += "; valid: ";
+  if (!nearest.empty()) {
+    text += "; did you mean '" + nearest + "'?";
+    if (valid.size() > kShortList) return text;
+  }
+  text += nearest.empty() ? "; valid: " : " Valid: ";
   for (std::size_t i = 0; i < valid.size(); ++i) text += (i ? ", " : "") + valid[i];
   return text;
+}
+
+std::string one_of(const std::string& value, const std::vector<std::string>& valid) {
+  if (std::find(valid.begin(), valid.end(), value) == valid.end()) {
+    throw std::invalid_argument(unknown_name("value", value, valid));
+  }
+  return value;
 }
 
 }  // namespace tupelo

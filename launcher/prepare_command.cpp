@@ -24,15 +24,6 @@ TextFormat parse_format(const std::string& name) {
   throw std::invalid_argument("--format: '" + name + "' is not " + kFormats);
 }
 
-template <typename Parse>
-auto named(const std::string& option, Parse parse) {
-  try {
-    return parse();
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument("--" + option + ": " + error.what());
-  }
-}
-
 PrepareOptions options_from(const CommandLine& line) {
   PrepareOptions options;
   for (const std::string& input : line.values("input")) options.inputs.emplace_back(input);
@@ -42,26 +33,26 @@ PrepareOptions options_from(const CommandLine& line) {
   options.text_key = line.value("text-key", "text");
   if (line.has("vocab")) options.vocab_file = line.value("vocab");
   if (line.has("train-vocab")) {
-    options.train_vocab_size = named("train-vocab", [&] {
+    options.train_vocab_size = reading_option("train-vocab", [&] {
       return static_cast<std::uint32_t>(parse_integer(line.value("train-vocab"), 6, 1 << 24));
     });
   }
   if (options.vocab_file.has_value() == options.train_vocab_size.has_value()) {
     throw std::invalid_argument("tupelo prepare: give either --vocab FILE or --train-vocab SIZE");
   }
-  options.min_count = named("min-count", [&] {
+  options.min_count = reading_option("min-count", [&] {
     return static_cast<std::uint64_t>(parse_integer(line.value("min-count", "2"), 1, INT64_MAX));
   });
   options.lowercase = !line.has("cased");
-  options.held_out =
-      named("held-out", [&] { return parse_number(line.value("held-out", "1%"), 0, 0.5); });
-  options.shard_tokens = named("shard-tokens", [&] {
+  options.held_out = reading_option(
+      "held-out", [&] { return parse_number(line.value("held-out", "1%"), 0, 0.5); });
+  options.shard_tokens = reading_option("shard-tokens", [&] {
     return static_cast<std::uint64_t>(parse_integer(
         line.value("shard-tokens", std::to_string(options.shard_tokens)), 1, INT64_C(1) << 40));
   });
   options.language = line.value("language", options.language);
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  options.threads = named("threads", [&] {
+  options.threads = reading_option("threads", [&] {
     return static_cast<int>(parse_integer(line.value("threads", std::to_string(cores)), 1, 1024));
   });
   options.force = line.has("force");

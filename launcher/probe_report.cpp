@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
+#include <stdexcept>
 #include <system_error>
 
 #include "launcher/console.h"
@@ -18,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::int64_t kMostCells = 64;
+const char* const kData = "probe.json";
 
 const char* const kStyle =
     "body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}"
@@ -158,8 +161,20 @@ std::string group_section(std::size_t index, const GroupProbe& group, std::int64
   return html;
 }
 
+fs::path full_path(const fs::path& given) {
+  const fs::path path = fs::absolute(given).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();  // a slash at the end
+}
+
+// `path` or its nearest ancestor that is there.
+fs::path nearest_existing(fs::path path) {
+  std::error_code ignored;
+  while (!fs::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
 void write_both(const fs::path& folder, const ProbeReport& report) {
-  write_atomically(folder / "probe.json", probe_report_json(report).dump(1) + "\n");
+  write_atomically(folder / kData, probe_report_json(report).dump(1) + "\n");
   write_atomically(folder / "index.html", probe_page(report));
 }
 
@@ -206,9 +221,26 @@ nlohmann::ordered_json probe_report_json(const ProbeReport& report) {
   return object;
 }
 
+void check_probe_folder(const fs::path& folder) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument("--probe: " + folder.string() + " " + what);
+  };
+  const fs::path existing = nearest_existing(full_path(folder));
+  if (!fs::is_directory(existing)) {
+    refuse(existing == full_path(folder)
+               ? "is not a folder"
+               : "cannot be made, " + existing.string() + " is not a folder");
+  }
+  if (access(existing.c_str(), W_OK | X_OK) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot write to " + existing.string());
+  }
+  if (existing == full_path(folder) && !fs::is_empty(existing) && !fs::exists(existing / kData)) {
+    refuse("holds other files; name an empty folder, one of an earlier probe, or a new one");
+  }
+}
+
 void write_probe_report(const fs::path& wanted, const ProbeReport& report) {
-  fs::path folder = fs::absolute(wanted).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();  // a slash at the end
+  const fs::path folder = full_path(wanted);
   if (fs::exists(folder)) {
     write_both(folder, report);
     return;

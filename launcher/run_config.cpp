@@ -58,7 +58,8 @@ void ConfigBuilder::set(const std::string& name, const std::string& value,
   try {
     entry.set(config_, value);
   } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(origin + ": " + entry.name + ": " + error.what());
+    const bool named = origin == "--" + entry.name;
+    throw std::invalid_argument(origin + ": " + (named ? "" : entry.name + ": ") + error.what());
   }
   origins_[entry.name] = origin;
 }
@@ -145,6 +146,15 @@ void validate(const RunConfig& config) {
               std::to_string(config.model.hidden_size));
   require(config.data.mask_token_share + config.data.random_token_share <= 1.0,
           "data.mask-token-share and data.random-token-share add up to more than 1");
+  require(config.optim.positions != "freeze" ||
+              parse_duration(config.optim.position_frozen_steps).amount == 0,
+          "optim.position-frozen-steps is " + config.optim.position_frozen_steps +
+              ", which has no effect while optim.positions is freeze");
+  try {
+    optimizer_flavour(config.optim.optimizer);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(std::string("optim.flavour: ") + error.what());
+  }
   try {
     learning_rate_schedule(config);
   } catch (const std::invalid_argument& error) {

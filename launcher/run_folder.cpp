@@ -90,6 +90,29 @@ RunLock::RunLock(const fs::path& file) {
 
 RunLock::~RunLock() { close(descriptor_); }
 
+RunClaim::RunClaim(const RunFolder& folder) : folder_(folder) {
+  const fs::path root = fs::absolute(folder.root()).lexically_normal();
+  for (fs::path path = root; !fs::exists(path); path = path.parent_path()) {
+    if (path.has_filename()) made_.push_back(path);
+  }
+  if (fs::exists(root) && !fs::is_directory(root)) {
+    throw std::invalid_argument("--run: " + folder.root().string() + " is not a folder");
+  }
+  std::error_code error;
+  if (!fs::create_directories(root, error) && error) {
+    throw std::system_error(error, "cannot make run folder " + folder.root().string());
+  }
+  lock_ = std::make_unique<RunLock>(folder.lock());
+}
+
+RunClaim::~RunClaim() {
+  if (made_.empty()) return;
+  std::error_code ignored;
+  fs::remove(folder_.checkpoints(), ignored);  // succeeds only when it is empty
+  fs::remove(folder_.lock(), ignored);
+  for (const fs::path& path : made_) fs::remove(path, ignored);
+}
+
 void write_atomically(const fs::path& file, const std::string& text) {
   const fs::path temporary = file.string() + ".new";
   try {

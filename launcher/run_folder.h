@@ -1,13 +1,15 @@
 // The folder of a run: what lies where, and who may write there.
 //
-//   RUN/config.ini       the resolved configuration; `tupelo train --config RUN/config.ini`
-//   reproduces it RUN/run.json         corpus, command lines, versions RUN/metrics.jsonl    one
-//   object per logged step, validation and epoch RUN/checkpoints/     checkpoints/FORMAT.md
-//   RUN/lock             held by rank 0 while a run is going on
+//   RUN/config.ini      the resolved configuration; `tupelo train --config RUN/config.ini` repeats
+//   it RUN/run.json        corpus, settings and where they come from, versions RUN/metrics.jsonl
+//   one object per logged step, validation and epoch RUN/checkpoints/    checkpoints/FORMAT.md
+//   RUN/lock            held by rank 0 while a run is going on
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace tupelo {
 
@@ -45,6 +47,25 @@ class RunLock {
 
  private:
   int descriptor_ = -1;
+};
+
+// A run's folder, made when it is missing, and locked. Unless kept, it leaves no trace of a run
+// that never began.
+class RunClaim {
+ public:
+  // Throws std::invalid_argument when the path is not a folder, or RunLock does; std::system_error.
+  explicit RunClaim(const RunFolder& folder);
+  // Removes the folders that were made here, as far as nobody put anything into them.
+  ~RunClaim();
+  RunClaim(const RunClaim&) = delete;
+  RunClaim& operator=(const RunClaim&) = delete;
+
+  void keep() { made_.clear(); }
+
+ private:
+  RunFolder folder_;
+  std::vector<std::filesystem::path> made_;  // the innermost first
+  std::unique_ptr<RunLock> lock_;
 };
 
 // Replaces `file` by `text` so that a reader, or a crash, sees the old content or the new one.

@@ -1,7 +1,9 @@
 #include "launcher/saved_model.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <stdexcept>
 #include <string_view>
 
 #include "launcher/model_loading.h"
@@ -13,6 +15,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kStepPrefix = "step-";
+
+void check_step(const CheckpointStore& store, const CheckpointPlace& place) {
+  const std::vector<std::int64_t> steps = store.steps();
+  if (std::find(steps.begin(), steps.end(), place.step) != steps.end()) return;
+  std::string text;
+  for (const std::int64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
+  throw std::invalid_argument(place.run + " has no checkpoint of step " +
+                              std::to_string(place.step) +
+                              "; it has: " + (text.empty() ? "none" : text));
+}
 
 }  // namespace
 
@@ -34,12 +46,15 @@ CheckpointPlace checkpoint_place(const std::string& path) {
 Checkpoint load_checkpoint(const CheckpointPlace& place) {
   const RunFolder folder(place.run);
   if (!fs::is_directory(folder.checkpoints())) {
-    throw CorruptCheckpoint(place.run +
-                            " holds no checkpoints folder; give the folder of a "
-                            "training run");
+    throw std::invalid_argument(place.run +
+                                " holds no folder checkpoints; give the folder of a training run, "
+                                "or one of its checkpoints");
   }
   const CheckpointStore reader(folder.checkpoints(), {});
-  if (place.step > 0) return reader.load(place.step);
+  if (place.step > 0) {
+    check_step(reader, place);
+    return reader.load(place.step);
+  }
   auto newest = reader.load_newest({});
   if (!newest) throw CorruptCheckpoint("no checkpoint in " + folder.checkpoints().string());
   return std::move(*newest);

@@ -28,7 +28,7 @@ torch::Device choose_device(const std::string& wanted, const MpiRuntime& runtime
   if (wanted == "cpu" || (wanted == "auto" && devices == 0)) return torch::kCPU;
   if (devices == 0) {
     throw std::invalid_argument(
-        "train.device is cuda, but this program sees no CUDA device; valid here: auto, cpu");
+        "device cuda is asked for, but this program sees no CUDA device; valid here: auto, cpu");
   }
   if (runtime.local_size() > devices) {
     throw std::invalid_argument("host " + runtime.hosts()[runtime.rank()] + " runs " +

@@ -11,6 +11,7 @@
 #include "launcher/initial_weights.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
+#include "launcher/saved_model.h"
 #include "launcher/session.h"
 #include "launcher/settings.h"
 #include "launcher/stop_signal.h"
@@ -49,9 +50,8 @@ void open_corpus(const std::string& folder, bool verify, Communicator& communica
   });
 }
 
-std::unique_ptr<RunLock> claim_folder(const RunFolder& folder, const CommandLine& line) {
-  fs::create_directories(folder.root());
-  auto lock = std::make_unique<RunLock>(folder.lock());
+std::unique_ptr<RunClaim> claim_folder(const RunFolder& folder, const CommandLine& line) {
+  auto claim = std::make_unique<RunClaim>(folder);
   if (line.has("fresh") && folder.holds_a_run()) {
     if (!line.has("force")) {
       throw std::invalid_argument("run folder " + folder.root().string() +
@@ -60,7 +60,7 @@ std::unique_ptr<RunLock> claim_folder(const RunFolder& folder, const CommandLine
     }
     folder.clear();
   }
-  return lock;
+  return claim;
 }
 
 // Where the run that the folder already describes got its weights from; null when it had none.
@@ -70,6 +70,22 @@ nlohmann::ordered_json recorded_origin(const RunFolder& folder) {
       nlohmann::ordered_json::parse(read_file(folder.description()), nullptr, false);
   return object.is_object() && object.contains(kOrigin) ? object[kOrigin]
                                                         : nlohmann::ordered_json();
+}
+
+// A run that goes on under --init-from must have begun from what that names.
+void check_same_origin(const RunFolder& folder, const std::string& given) {
+  if (!fs::exists(folder.description())) return;
+  const nlohmann::ordered_json origin = recorded_origin(folder);
+  const std::string refusal = "--init-from: run folder " + folder.root().string() +
+                              " already holds a run, which began from ";
+  const std::string advice = "; use another --run folder, or leave out --init-from to go on";
+  if (!origin.is_object()) throw std::invalid_argument(refusal + "no other one" + advice);
+  const std::string recorded = origin.value("checkpoint", "");
+  const CheckpointPlace wanted = checkpoint_place(given), old = checkpoint_place(recorded);
+  const bool same_run = fs::weakly_canonical(wanted.run) == fs::weakly_canonical(old.run);
+  if (!same_run || (wanted.step > 0 && wanted.step != old.step)) {
+    throw std::invalid_argument(refusal + recorded + advice);
+  }
 }
 
 // `origin`: of the run's weights, or null.
@@ -145,6 +161,7 @@ ConfigBuilder resolve(const CommandLine& line, Communicator& control,
       goes_on = line.has("run") && !line.has("fresh") && folder.holds_a_checkpoint();
     });
     if (control.any(goes_on)) {
+      on_rank_zero(control, [&] { check_same_origin(folder, line.value("init-from")); });
       inherited = settings_of_run(folder, control);
     } else {
       initial = InitialWeights::load(line, control);
@@ -203,9 +220,6 @@ ExitCode train_in(Session& session, const CommandLine& line) {
     if (initial) check_vocabulary(corpus, corpus_folder, *initial);
   });
   const RunFolder folder(line.value("run"));
-  std::unique_ptr<RunLock> lock;
-  on_rank_zero(control, [&] { lock = claim_folder(folder, line); });
-
   StopSignal stop;
   std::optional<Trainer> trainer;
   together(control, [&] {
@@ -213,6 +227,8 @@ ExitCode train_in(Session& session, const CommandLine& line) {
                                    session.device(), session.threads(), session.data(), folder,
                                    stop, console, initial ? &*initial : nullptr});
   });
+  std::unique_ptr<RunClaim> claim;  // once nothing is wrong with the settings: it may replace a run
+  on_rank_zero(control, [&] { claim = claim_folder(folder, line); });
   introduce(builder, corpus, session, console);
   trainer->restore();
   on_rank_zero(control, [&] {
@@ -223,6 +239,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
       origin = initial->description();
     }
     describe_run(folder, builder, corpus_folder, origin, session);
+    claim->keep();
   });
   return trainer->train();
 }

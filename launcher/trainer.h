@@ -5,20 +5,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoints/checkpoint_store.h"
 #include "data/batch_stream.h"
 #include "distributed/gradient_reducer.h"
-#include "launcher/evaluation.h"
 #include "launcher/exit_codes.h"
 #include "launcher/ledger.h"
-#include "launcher/metrics_log.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
+#include "launcher/training_log.h"
 #include "model/roberta.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -29,18 +27,6 @@ class Communicator;
 class Console;
 class InitialWeights;
 class StopSignal;
-
-struct StepRecord {
-  double loss = 0;  // mean over the masked tokens of the whole global batch
-  double masked_accuracy = 0;
-  double learning_rate = 0;
-  double grad_norm = 0;                      // before clipping
-  std::optional<double> position_grad_norm;  // the same of position parameters, when logged
-  std::int64_t masked_tokens = 0;
-  std::int64_t tokens = 0;  // of this step, all ranks
-  double data_wait_seconds = 0;
-  bool skipped = false;  // loss or gradient was not finite: no update
-};
 
 // What a trainer works on; everything outlives it.
 struct TrainerContext {
@@ -61,10 +47,11 @@ struct TrainerContext {
 // ranks alike (AgreedError) or, when only this rank met them, must end the job.
 class Trainer {
  public:
+  // With the initial weights, else fresh ones. Touches no file. Throws std::invalid_argument for
+  // settings that cannot be.
   explicit Trainer(TrainerContext context);
 
-  // The newest checkpoint that verifies, else the initial weights, else fresh ones; the same on all
-  // ranks.
+  // Takes up the newest checkpoint that verifies, when there is one; makes all ranks the same.
   void restore();
   // Whether restore() found a checkpoint.
   bool resumed() const { return resumed_; }
@@ -87,6 +74,7 @@ class Trainer {
   void broadcast_tensors();
   void require_equal_replicas();
   NamedTensors model_tensors() const;
+  RunProgress progress() const { return {step_, tokens_}; }
   std::int64_t samples() const { return step_ * context_.config.data.global_batch; }
   bool is_logged() const {
     return due(context_.config.train.log_every) || step_ == context_.config.train.steps;
@@ -94,13 +82,13 @@ class Trainer {
   bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
 
   TrainerContext context_;
+  TrainingLog log_;
   std::shared_ptr<RobertaForMaskedLm> model_;
   std::vector<torch::Tensor> position_parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientReducer> reducer_;
   LearningRateSchedule schedule_;
   std::unique_ptr<CheckpointStore> store_;  // rank 0
-  std::unique_ptr<MetricsLog> metrics_;     // rank 0
   std::unique_ptr<BatchStream> batches_;
   std::unique_ptr<Ledger> ledger_;
 
@@ -111,11 +99,6 @@ class Trainer {
   std::int64_t skipped_steps_ = 0;
   int skipped_in_a_row_ = 0;
   std::uint64_t masks_hash_ = 0;  // this rank's share; rank 0 also carries what a checkpoint held
-
-  // Since the last record:
-  double recorded_at_seconds_ = 0;
-  std::int64_t recorded_tokens_ = 0;
-  double waited_seconds_ = 0;
 };
 
 }  // namespace tupelo

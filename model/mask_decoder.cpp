@@ -21,7 +21,7 @@ std::shared_ptr<MaskDecoder> MaskDecoder::make(const std::string& text, std::int
                                                std::int64_t hidden_size,
                                                const LengthExtension& extension) {
   const auto reject = [&](const std::string& what) {
-    throw std::invalid_argument("mask_decoder: '" + text + "' " + what);
+    throw std::invalid_argument("model: mask-decoder=" + text + " " + what);
   };
   const EncodingCall call = parse_encoding_call(text, reject);
   if (call.name == "none") {

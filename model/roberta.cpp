@@ -31,24 +31,24 @@ void check_dropout(const char* name, double value) {
 }
 
 void check_options(const ModelOptions& options) {
-  check_at_least("vocab_size", options.vocab_size, 1);
-  check_at_least("hidden_size", options.hidden_size, 1);
+  check_at_least("vocab-size", options.vocab_size, 1);
+  check_at_least("hidden-size", options.hidden_size, 1);
   check_at_least("layers", options.layers, 1);
   check_at_least("heads", options.heads, 1);
-  check_at_least("intermediate_size", options.intermediate_size, 1);
-  check_at_least("max_positions", options.max_positions, 1);
+  check_at_least("intermediate-size", options.intermediate_size, 1);
+  check_at_least("max-positions", options.max_positions, 1);
   check_dropout("dropout", options.dropout);
-  check_dropout("attention_dropout", options.attention_dropout);
+  check_dropout("attention-dropout", options.attention_dropout);
   if (options.hidden_size % options.heads != 0) {
     reject("heads=" + std::to_string(options.heads) +
-           " must divide hidden_size=" + std::to_string(options.hidden_size));
+           " must divide hidden-size=" + std::to_string(options.hidden_size));
   }
   if (options.pad_id < 0 || options.pad_id >= options.vocab_size) {
     reject("pad_id=" + std::to_string(options.pad_id) + " must be an id of the vocabulary, 0 to " +
            std::to_string(options.vocab_size - 1));
   }
   if (!(options.layer_norm_epsilon > 0.0) || !(options.initializer_range > 0.0)) {
-    reject("layer_norm_epsilon and initializer_range must be positive");
+    reject("layer-norm-epsilon and initializer-range must be positive");
   }
 }
 
@@ -57,8 +57,8 @@ void check_some_position(const ModelOptions& options, const InputPosition& input
   const bool none = input.name == "none" && plan.groups.empty() && options.mask_decoder == "none";
   if (none && !options.allow_no_position) {
     reject(
-        "no position information anywhere: input_position is none and so is every layer of the"
-        " position plan, so word order could not matter; set either, or allow_no_position");
+        "no position information anywhere: input-position is none and so is every layer of"
+        " position, so word order could not matter; set either, or allow-no-position");
   }
 }
 
@@ -115,9 +115,9 @@ void check_complex(const ModelOptions& options, ComplexScores scores, const Posi
   const bool alone = plan.groups.empty() && options.mask_decoder == "none";
   if (scores != ComplexScores::kNone && !alone) {
     reject(
-        "input_position=" + options.input_position +
+        "input-position=" + options.input_position +
         " makes all hidden states complex and cannot be combined with other encodings: position=" +
-        plan.to_string() + ", mask_decoder=" + options.mask_decoder +
+        plan.to_string() + ", mask-decoder=" + options.mask_decoder +
         "; valid beside it: all:none and none");
   }
 }
@@ -132,7 +132,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 void check_temperature_length(const ModelOptions& options) {
   const std::int64_t length = options.logn_length > 0 ? options.logn_length : options.max_positions;
   if (options.logn != "off" && length < 2) {
-    reject("logn_length=" + std::to_string(length) + " must be at least 2, or 0 for max_positions");
+    reject("logn-length=" + std::to_string(length) + " must be at least 2, or 0 for max-positions");
   }
 }
 

@@ -18,7 +18,7 @@ std::vector<PositionOptionKind> options() {
   return {{"form",
            "real-part",
            {"real-part", "concat-proj", "hermitian", "modulus"},
-           "what becomes of [re|im]: the real part, a projection to hidden_size, or complex hidden "
+           "what becomes of [re|im]: the real part, a projection to hidden-size, or complex hidden "
            "states with scores Re(q k^H) or |q k^T|, projected behind the last layer"},
           {"phase", "none", {"none", "learned"}, "a trained angle at position 0"},
           {"share_frequency",

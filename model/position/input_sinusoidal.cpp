@@ -38,7 +38,7 @@ void check_width(std::int64_t hidden, SinusoidLayout layout) {
   const std::int64_t smallest = layout == SinusoidLayout::kTensor2Tensor ? 4 : 2;
   if (hidden % 2 != 0 || hidden < smallest) {
     throw std::invalid_argument(
-        "position encoding sinusoidal at the input: hidden_size=" + std::to_string(hidden) +
+        "position encoding sinusoidal at the input: hidden-size=" + std::to_string(hidden) +
         " must be even and at least " + std::to_string(smallest));
   }
 }

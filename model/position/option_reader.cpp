@@ -90,7 +90,8 @@ std::string checked_value(const std::string& owner, const PositionOptionKind& ki
 }  // namespace
 
 OptionReader::OptionReader(const std::string& owner, const std::vector<PositionOptionKind>& kinds,
-                           const PositionOptions& given) {
+                           const PositionOptions& given)
+    : owner_(owner) {
   for (const PositionOptionKind& kind : kinds) {
     values_.emplace_back(kind.name, kind.default_value);
     defaults_[kind.name] = kind.default_value;
@@ -131,6 +132,18 @@ std::int64_t OptionReader::integer(const std::string& name, std::int64_t fallbac
 double OptionReader::number(const std::string& name, double fallback) const {
   double value = fallback;
   return parse_number(text(name), value) ? value : fallback;
+}
+
+void OptionReader::needs(const std::string& name, const std::string& other,
+                         const std::vector<std::string>& values) const {
+  const std::string& setting = text(other);
+  const bool holds = std::find(values.begin(), values.end(), setting) != values.end();
+  if (holds || text(name) == defaults_.at(name)) {
+    return;
+  }
+  throw std::invalid_argument("position encoding " + owner_ + ": option " + name + "=" +
+                              text(name) + " has no effect with " + other + "=" + setting +
+                              "; it belongs to " + other + "=" + joined(values, "|"));
 }
 
 PositionOptions OptionReader::canonical() const {

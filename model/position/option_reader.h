@@ -27,10 +27,16 @@ class OptionReader {
   // The same for an option with real = true.
   double number(const std::string& name, double fallback = 0.0) const;
 
+  // Throws std::invalid_argument when option `name` differs from its default although `other` has
+  // none of `values`, where it would have no effect.
+  void needs(const std::string& name, const std::string& other,
+             const std::vector<std::string>& values) const;
+
   // The options that differ from their defaults, in declared order, numbers in their shortest form.
   PositionOptions canonical() const;
 
  private:
+  std::string owner_;
   PositionOptions values_;  // in declared order
   std::map<std::string, std::string> defaults_;
 };

@@ -68,7 +68,14 @@ const PositionEncodingKind& position_encoding_kind(const std::string& name) {
 std::shared_ptr<PositionEncoding> make_position_encoding(const std::string& name,
                                                          const PositionContext& context,
                                                          const PositionOptions& options) {
-  return position_encoding_kind(name).make(context, options);
+  const PositionEncodingKind& kind = position_encoding_kind(name);
+  const std::string owner = "position encoding " + kind.name;
+  try {
+    return kind.make(context, options);
+  } catch (const std::invalid_argument& error) {
+    const std::string what = error.what();
+    throw std::invalid_argument(what.starts_with(owner) ? what : owner + ": " + what);
+  }
 }
 
 void check_covered(const std::string& encoding, std::int64_t tokens, std::int64_t covered) {

@@ -6,12 +6,12 @@
 #include "model/layer_set.h"
 #include "model/position/encoding_call.h"
 #include "model/position/option_reader.h"
-#include "model/position/spelling.h"
 
 namespace tupelo {
 namespace {
 
 constexpr const char* kSetting = "position plan";
+constexpr const char* kShare = "share";
 const std::vector<std::string> kSharings = {"group", "layer", "model"};
 
 struct Entry {
@@ -25,23 +25,11 @@ struct Entry {
   throw std::invalid_argument(std::string(kSetting) + ": entry '" + entry + "' " + what);
 }
 
-// Takes option `share` out of the options: the plan, not the encoding, obeys it.
-std::string take_share(const std::string& entry, PositionOptions& options) {
-  const auto is_share = [](const auto& option) { return option.first == "share"; };
-  const auto share = std::find_if(options.begin(), options.end(), is_share);
-  if (share == options.end()) {
-    return kSharings.front();
-  }
-  const std::string value = share->second;
-  if (std::find(kSharings.begin(), kSharings.end(), value) == kSharings.end()) {
-    reject(entry,
-           "has share=" + value + spelling_hint(value, kSharings) + "; valid: group, layer, model");
-  }
-  options.erase(share);
-  if (std::any_of(options.begin(), options.end(), is_share)) {
-    reject(entry, "gives share twice");
-  }
-  return value;
+// The options of an encoding, and the one that the plan obeys itself.
+std::vector<PositionOptionKind> options_of_entry(const PositionEncodingKind& kind) {
+  std::vector<PositionOptionKind> options = kind.options;
+  options.push_back({kShare, kSharings.front(), kSharings, "whose parameters a layer uses"});
+  return options;
 }
 
 Entry parse_entry(const std::string& text, std::int64_t layers) {
@@ -59,8 +47,10 @@ Entry parse_entry(const std::string& text, std::int64_t layers) {
   }
   const PositionEncodingKind& kind = position_encoding_kind(call.name);
   entry.encoding = kind.name;
-  entry.share = take_share(text, call.options);
-  entry.options = OptionReader(kind.name, kind.options, call.options).canonical();
+  const OptionReader options(kind.name, options_of_entry(kind), call.options);
+  entry.share = options.text(kShare);
+  entry.options = options.canonical();
+  std::erase_if(entry.options, [](const auto& option) { return option.first == kShare; });
   return entry;
 }
 

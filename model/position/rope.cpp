@@ -26,6 +26,12 @@ std::vector<PositionOptionKind> options() {
           {"rotary_value", "false", {"true", "false"}, "values are turned as well"}};
 }
 
+std::vector<std::string> stretching_scalings() {
+  std::vector<std::string> names = rotation_scaling_names();
+  std::erase(names, "none");
+  return names;
+}
+
 class Rope : public PlacedEncoding {
  public:
   Rope(const PositionContext& context, const OptionReader& reader)
@@ -39,6 +45,7 @@ class Rope : public PlacedEncoding {
                                   std::to_string(context.heads) + " heads gives heads of width " +
                                   std::to_string(context.head_width) + "; it must be even");
     }
+    reader.needs("factor", "scaling", stretching_scalings());
     settings_.width = context.head_width;
     settings_.base = reader.number("base");
     settings_.scaling = reader.text("scaling");

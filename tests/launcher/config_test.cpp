@@ -180,6 +180,8 @@ TEST(Config, ErrorsNameFileLineKeyAndWhatIsValid) {
             "a.ini:2: train.steps: 'many' is not a whole number of at least 1");
   EXPECT_EQ(error("[data]\npacking = tight\n"),
             "a.ini:2: data.packing: unknown value 'tight'; valid: full, doc");
+  EXPECT_EQ(error("[data]\npacking = fill\n"),
+            "a.ini:2: data.packing: unknown value 'fill'; did you mean 'full'? Valid: full, doc");
   EXPECT_EQ(error("[train]\nsteps = 1\nsteps = 2\n"), "a.ini: train.steps is set twice");
   EXPECT_NE(error("[train]\nno equals sign\n").find("a.ini"), std::string::npos);
 }
@@ -197,9 +199,13 @@ TEST(CommandLine, SuggestsAndRefuses) {
   EXPECT_EQ(line.values("input"), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(line.value("fruit"), "fig");
   EXPECT_TRUE(line.has("raw"));
-  EXPECT_EQ(error({"--friut", "fig"}),
-            "tupelo eat: unknown option '--friut'; did you mean '--fruit'?");
-  EXPECT_EQ(error({"--fru", "fig"}), "tupelo eat: unknown option '--fru'; did you mean '--fruit'?");
+  EXPECT_EQ(
+      error({"--friut", "fig"}),
+      "tupelo eat: unknown option '--friut'; did you mean '--fruit'? Valid: --fruit, --input, "
+      "--raw");
+  EXPECT_NE(error({"--fru", "fig"}).find("did you mean '--fruit'?"), std::string::npos);
+  EXPECT_EQ(error({"--fruit", ""}), "tupelo eat: option '--fruit' has an empty value");
+  EXPECT_EQ(error({"--input", "a", ""}), "tupelo eat: option '--input' has an empty value");
   EXPECT_NE(error({"fig"}).find("'fig' does not belong here"), std::string::npos);
   EXPECT_NE(error({"--fruit"}).find("--fruit"), std::string::npos);
   EXPECT_NE(error({"--fruit", "a", "--fruit", "b"}).find("given twice"), std::string::npos);
@@ -207,6 +213,10 @@ TEST(CommandLine, SuggestsAndRefuses) {
   const CommandLine settings(verb, {"--train.steps", "7", "--position", "all:none"});
   ASSERT_EQ(settings.settings().size(), 2u);
   EXPECT_EQ(settings.settings()[1].first, "position");
+  EXPECT_EQ(error({"--position", "all:none", "--model.position=all:rope"}),
+            "tupelo eat: '--model.position' is given twice");
+  verb.positional = "fruit";
+  EXPECT_EQ(error({"fig", "plum"}), "tupelo eat: one NAME at a time, 'plum' is one too many");
 }
 
 class Folder : public ::testing::Test {

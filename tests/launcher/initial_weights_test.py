@@ -214,8 +214,11 @@ class InitialWeights(tupelo_runs.RunTest):
                 ({"optim.position-frozen-steps": "1 week"}, ("position-frozen-steps", "epochs")),
                 ({"model.max-positions": 72}, ("model.max-positions", "48", "--extend")),
                 ({"model.max-positions": 64, "extend": 72, "extend-policy": "copy"}, ("64", "48")),
-                ({"model.layers": 2, "model.position": "all:none"}, ("parameter",)),
-                ({"model.hidden-size": 64}, ("shape",)),
+                ({"model.layers": 2, "model.position": "all:none"},
+                 ("model.layers is 2 here and 3 there", "parameter")),
+                ({"model.hidden-size": 64}, ("model.hidden-size is 64 here", "shape")),
+                ({"extend": 72, "extend-policy": "align", "extend-alpha": 0.3},
+                 ("--extend-alpha", "hier")),
                 ({"extend-policy": "copy"}, ("--extend-policy", "--extend"))):
             with self.subTest(options):
                 result = self.start("wrong", {"train.steps": 1, **options}, ranks=2)
@@ -224,7 +227,22 @@ class InitialWeights(tupelo_runs.RunTest):
         result = self.train("wrong", extend=72, expect=USAGE)
         self.assert_error(result, USAGE, "--extend", "--init-from")
         result = self.start("wrong", source=self.folder / "nowhere")
-        self.assert_error(result, CORRUPT, "nowhere")
+        self.assert_error(result, USAGE, "nowhere")
+        self.assertFalse((self.folder / "wrong").exists())
+
+    def test_a_run_goes_on_from_where_it_began_only(self):
+        run = self.started("begun", STILL)
+        older = self.source / "checkpoints" / "step-000000010"
+        for source in (self.turned, older):
+            result = self.start("begun", {"train.steps": 3}, source=source)
+            self.assert_error(result, USAGE, "--init-from", "step-000000020")
+        self.started("begun", {"train.steps": 3}, source=f"{self.source}/")
+        self.assertEqual([record["step"] for record in tupelo_runs.records(run)], [1, 2, 3])
+        fresh = self.folder / "fresh"
+        model = dict(tupelo_runs.TINY, corpus=self.corpus, run=fresh, **{"train.steps": 1})
+        self.assertEqual(tupelo_runs.run(tupelo_runs.command("train", model)).returncode, 0)
+        result = self.start("fresh", {"train.steps": 3})
+        self.assert_error(result, USAGE, "--init-from", "no other one")
 
     def test_another_vocabulary(self):
         text, corpus = self.folder / "other.txt", self.folder / "other"

@@ -81,6 +81,7 @@ class Plan(tupelo_runs.RunTest):
                                ({"model.input-position": "none"}, ("no position information",)),
                                ({"model.heads": "7"}, ("heads",)),
                                ({"tokens": "600", **BASE}, ("600", "512")),
+                               ({"tokens": "600"}, ("600", "512", "--tokens")),
                                ({"tokens": "0"}, ("--tokens", "'0'")),
                                ({"vocab-size": "many"}, ("--vocab-size", "many"))):
             with self.subTest(options):
@@ -90,7 +91,10 @@ class Plan(tupelo_runs.RunTest):
         for options in ({"tokens": 5}, {"config": "x.ini"}, {"model.layers": 3}, {"run": "x"}):
             self.assert_error(self.inspect(dict(options, path=self.corpus), ()), USAGE, "--plan")
         self.assert_error(self.inspect({"run": self.folder, "model.layers": 3}), USAGE, "--run")
-        self.assert_error(self.inspect({"run": self.folder / "nowhere"}), 3, "nowhere")
+        self.assert_error(self.inspect({"run": self.folder / "nowhere"}), USAGE, "nowhere")
+        self.assert_error(self.inspect({}, ("plan", "verify")), USAGE, "--verify")
+        result = tupelo_runs.run([tupelo_runs.TUPELO, "inspect", str(self.corpus), "second"])
+        self.assert_error(result, USAGE, "one PATH at a time", "second")
 
 
 if __name__ == "__main__":

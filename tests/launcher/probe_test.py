@@ -155,7 +155,7 @@ class Probe(tupelo_runs.RunTest):
         self.assertEqual(list(page.parent.iterdir()), [])
 
     def test_errors(self):
-        self.assert_error(self.evaluate(probe=self.text / "page"), STORAGE, "text.txt")
+        self.assert_error(self.evaluate(probe=self.text / "page"), USAGE, "text.txt")
         self.assert_error(self.evaluate(probe=""), USAGE, "--probe")
         result = self.train("bad", train__probe_every=-1, expect=USAGE)
         self.assert_error(result, USAGE, "train.probe-every")

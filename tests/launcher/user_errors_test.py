@@ -153,6 +153,45 @@ class UserErrors(tupelo_runs.RunTest):
         self.train("fresh", flags=["fresh", "force"], train__steps=3)
         self.assertEqual(len(tupelo_runs.losses(self.folder / "fresh")), 3)
 
+    def test_nothing_is_left_of_a_run_that_cannot_begin(self):
+        wrong = {"model__position": "all:tupe-full(rel_bins=16)"}
+        deep = self.folder / "not" / "yet"
+        for ranks in (0, 2):
+            line = self.train_line("unused", ranks=ranks, **wrong, **FEW)
+            line[line.index("--run") + 1] = str(deep)
+            self.assert_error(tupelo_runs.run(line), USAGE, "rel_bins=16", "rel=t5")
+            self.assertFalse(deep.parent.exists())
+        line = self.train_line("unused", **FEW)
+        line[line.index("--run") + 1] = str(self.text)
+        self.assert_error(tupelo_runs.run(line), USAGE, "--run", "text.txt")
+        # Nor is an older run replaced by one that cannot begin.
+        self.train("older", **FEW)
+        before = tupelo_runs.losses(self.folder / "older")
+        self.train("older", flags=["fresh", "force"], expect=USAGE, **wrong, **FEW)
+        self.assertEqual(tupelo_runs.losses(self.folder / "older"), before)
+
+    def test_settings_that_exclude_each_other(self):
+        for options, words in (
+                ({"optim__positions": "freeze", "optim__position_frozen_steps": "5"},
+                 ("optim.position-frozen-steps", "freeze")),
+                ({"optim__optimizer": "lamb", "optim__flavour": "torch"},
+                 ("optim.flavour", "torch", "corrected"))):
+            result = self.train("excluded", expect=USAGE, **options, **FEW)
+            self.assert_error(result, USAGE, *words)
+            self.assertFalse((self.folder / "excluded").exists())
+
+    def test_what_eval_is_given(self):
+        self.train("measured", train__save_every=2, **FEW)
+        run = self.folder / "measured"
+        for options, words in (({"step": 7}, ("no checkpoint of step 7", "4, 2")),
+                               ({"device": "tpu"}, ("--device", "tpu", "auto, cpu, cuda")),
+                               ({"probe": run}, ("--probe", "measured", "other files"))):
+            result = tupelo_runs.run(tupelo_runs.command("eval", {"run": run, **options}))
+            self.assert_error(result, USAGE, *words)
+        self.assertFalse((run / "probe.json").exists())
+        result = tupelo_runs.run(tupelo_runs.command("eval", {"run": self.folder}))
+        self.assert_error(result, USAGE, "no folder checkpoints")
+
     def test_corrupt_checkpoint_falls_back_and_then_refuses(self):
         self.train("fallback", train__steps=6, train__save_every=3)
         golden = tupelo_runs.losses(self.folder / "fallback")

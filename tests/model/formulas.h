@@ -13,12 +13,15 @@
 
 namespace tupelo {
 
+// [T,T] int64: clip(j - i, -reach, reach) + reach.
+inline torch::Tensor distance_index(std::int64_t tokens, std::int64_t reach) {
+  const torch::Tensor place = torch::arange(tokens, torch::kInt64);
+  return (place.unsqueeze(0) - place.unsqueeze(1)).clamp(-reach, reach) + reach;
+}
+
 // The rows [N,T,T,D] of a table of distances [N or 1,2R+1,D]: entry (i,j) for distance j - i.
 inline torch::Tensor rows_of_distances(const torch::Tensor& table, std::int64_t tokens) {
-  const std::int64_t reach = (table.size(1) - 1) / 2;
-  const torch::Tensor place = torch::arange(tokens, torch::kInt64);
-  const torch::Tensor index =
-      (place.unsqueeze(0) - place.unsqueeze(1)).clamp(-reach, reach) + reach;  // [T,T]
+  const torch::Tensor index = distance_index(tokens, (table.size(1) - 1) / 2);
   return table.index_select(1, index.flatten()).unflatten(1, {tokens, tokens});
 }
 
@@ -96,7 +99,7 @@ inline torch::Tensor plain_scores(const torch::Tensor& query_in, const torch::Te
   return terms.bias.defined() ? scores + terms.bias : scores;
 }
 
-// Every query has a key.
+// [B,N,T,D]; zeros for a query without any key.
 inline torch::Tensor plain_attention(const torch::Tensor& query, const torch::Tensor& key,
                                      const torch::Tensor& value_in, const AttentionTerms& terms,
                                      const torch::Tensor& admissible_keys) {
@@ -107,7 +110,9 @@ inline torch::Tensor plain_attention(const torch::Tensor& query, const torch::Te
   }
   torch::Tensor value = terms.rotate_values ? plain_rotation(value_in, terms) : value_in;
   if (terms.value_offset.defined()) value = value + terms.value_offset;
-  const torch::Tensor probabilities = torch::softmax(scores, -1);
+  const torch::Tensor keyless = scores.isinf().all(-1, /*keepdim=*/true);
+  const torch::Tensor probabilities =
+      torch::softmax(scores.masked_fill(keyless, 0.0), -1).masked_fill(keyless, 0.0);
   torch::Tensor result = torch::matmul(probabilities, value);
   if (terms.relative_value.defined()) {
     const torch::Tensor rows = rows_of_distances(terms.relative_value, value.size(2));

@@ -70,7 +70,7 @@ TEST(InputPosition, RefusesWhatItDoesNotKnow) {
   InputContext odd = small_context();
   odd.hidden_size = 7;
   for (const std::string text : {"sinusoidal", "sinusoidal(trainable=true)"}) {
-    EXPECT_NE(refusal(text, odd).find("hidden_size=7 must be even"), std::string::npos);
+    EXPECT_NE(refusal(text, odd).find("hidden-size=7 must be even"), std::string::npos);
   }
 }
 

@@ -294,8 +294,8 @@ TEST_F(MaskedLm, OptionsAreChecked) {
   const auto expect = [](const std::string& what, const std::string& part) {
     EXPECT_NE(what.find(part), std::string::npos) << what;
   };
-  expect(refused([](auto& o) { o.heads = 5; }), "heads=5 must divide hidden_size=12");
-  expect(refused([](auto& o) { o.vocab_size = 0; }), "vocab_size=0 must be at least 1");
+  expect(refused([](auto& o) { o.heads = 5; }), "heads=5 must divide hidden-size=12");
+  expect(refused([](auto& o) { o.vocab_size = 0; }), "vocab-size=0 must be at least 1");
   expect(refused([](auto& o) { o.pad_id = 31; }), "pad_id=31 must be an id of the vocabulary");
   expect(refused([](auto& o) { o.dropout = 1.0; }), "dropout=1.000000 must be in [0, 1)");
   expect(refused([](auto& o) { o.position = "all:none"; }), "no position information anywhere");

@@ -116,8 +116,10 @@ TEST(PositionPlan, OptionsAreCheckedPerEncoding) {
   expect_refusal("all:shaw(clip=100000000000)", "an integer >= 1 and <= 1048576");
   expect_refusal("all:conv(kernel=99999999999)", "an integer >= 3 and <= 1023");
   expect_refusal("all:tupe-r(rel_bins=16,rel_bins=16)", "given twice");
-  expect_refusal("all:tupe-r(share=layers)", "share=layers (did you mean 'layer'?)");
-  expect_refusal("all:tupe-r(share=layer,share=layer)", "share twice");
+  expect_refusal("all:tupe-r(share=layers)",
+                 "share=layers is not valid (did you mean 'layer'?); valid: group|layer|model");
+  expect_refusal("all:tupe-r(share=layer,share=layer)", "share is given twice");
+  expect_refusal("all:alibi(shre=layer)", "no option 'shre' (did you mean 'share'?); it has: form");
 }
 
 TEST(LayerSet, ReadsAndWrites) {

@@ -12,7 +12,7 @@
 #include "model/encoder_layer.h"
 #include "model/position/log_buckets.h"
 #include "model/token_layout.h"
-#include "tests/model/plain_terms.h"
+#include "tests/model/formulas.h"
 #include "tests/model/refvec_case.h"
 
 namespace tupelo {
@@ -66,12 +66,12 @@ class PlainLayer {
         mask_(given.key_mask()) {}
 
   Tensor scores(const Tensor& hidden) const {
-    return term_scores(heads("query_proj", hidden), heads("key_proj", hidden), terms_);
+    return plain_scores(heads("query_proj", hidden), heads("key_proj", hidden), terms_);
   }
 
   Tensor operator()(const Tensor& hidden, const Tensor& memory) const {
-    const Tensor context = term_result(heads("query_proj", hidden), heads("key_proj", memory),
-                                       heads("value_proj", memory), terms_, mask_);
+    const Tensor context = plain_attention(heads("query_proj", hidden), heads("key_proj", memory),
+                                           heads("value_proj", memory), terms_, mask_);
     const Tensor dense =
         parameters_.linear("attention.output.dense", context.transpose(1, 2).flatten(2));
     const Tensor attended =

@@ -10,7 +10,7 @@
 #include "model/attention.h"
 #include "model/position/sinusoidal.h"
 #include "model/position/t5_buckets.h"
-#include "tests/model/plain_terms.h"
+#include "tests/model/formulas.h"
 #include "tests/model/refvec_case.h"
 
 namespace tupelo {
@@ -27,14 +27,14 @@ class RefvecRelative : public testing::TestWithParam<std::tuple<torch::ScalarTyp
   }
   Tensor scores(const RefvecCase& given, const AttentionTerms& terms) const {
     const Tensor &query = given.input("q"), &key = given.input("k");
-    return std::get<1>(GetParam()) == Route::kPlain ? term_scores(query, key, terms)
+    return std::get<1>(GetParam()) == Route::kPlain ? plain_scores(query, key, terms)
                                                     : attention_scores(query, key, terms, {});
   }
   void check_attention(RefvecCase& given, const std::string& name,
                        const AttentionTerms& terms) const {
     const Tensor &query = given.input("q"), &key = given.input("k"), &value = given.input("v");
     given.compare_rows(name, std::get<1>(GetParam()) == Route::kPlain
-                                 ? term_result(query, key, value, terms, given.key_mask())
+                                 ? plain_attention(query, key, value, terms, given.key_mask())
                                  : attention(query, key, value, terms, given.key_mask(), 0.0));
   }
 };
@@ -133,7 +133,7 @@ TEST_P(RefvecRelative, Nezha) {
 
 // What is left of the scores when one side of the product of contents is zero.
 Tensor part_of(const AttentionTerms& terms, const Tensor& query, const Tensor& key) {
-  return term_scores(query, key, terms) / terms.scale;
+  return plain_scores(query, key, terms) / terms.scale;
 }
 
 TEST_P(RefvecRelative, Xlnet) {
@@ -171,7 +171,7 @@ Tensor rows_used(const PositionContext& context, std::int64_t span, std::int64_t
   parameters["pos_proj.weight"].copy_(torch::eye(hidden));
   parameters["rel_embeddings.weight"].copy_(
       torch::arange(2 * span).unsqueeze(1).expand({2 * span, hidden}));
-  return vector_per_pair(encoding->terms(tokens).relative_key, tokens)
+  return rows_of_distances(encoding->terms(tokens).relative_key, tokens)
       .select(3, 0)
       .select(0, 0)
       .to(torch::kInt64);

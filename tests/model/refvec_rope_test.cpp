@@ -7,7 +7,7 @@
 
 #include "model/attention.h"
 #include "model/position/rotation_frequencies.h"
-#include "tests/model/plain_terms.h"
+#include "tests/model/formulas.h"
 #include "tests/model/refvec_case.h"
 
 namespace tupelo {
@@ -36,15 +36,15 @@ void check_rope(torch::ScalarType precision, bool by_model) {
     given.compare("sin", terms.rotation_sin);
     const Tensor &query = given.input("q"), &key = given.input("k"), &value = given.input("v");
     const auto rotated = [&](const Tensor& heads) {
-      return turned(heads, terms.rotation_cos, terms.rotation_sin, terms.rotation_layout);
+      return plain_turn(heads, terms.rotation_cos, terms.rotation_sin, terms.rotation_layout);
     };
     given.compare(layout + ".q", rotated(query));
     given.compare(layout + ".k", rotated(key));
     given.compare(layout + ".scores", by_model ? attention_scores(query, key, terms, {})
-                                               : term_scores(query, key, terms));
+                                               : plain_scores(query, key, terms));
     given.compare_rows(layout + ".attn",
                        by_model ? attention(query, key, value, terms, given.key_mask(), 0.0)
-                                : term_result(query, key, value, terms, given.key_mask()));
+                                : plain_attention(query, key, value, terms, given.key_mask()));
   }
   given.backward();
   given.finish();
@@ -92,7 +92,7 @@ TEST_P(RefvecRope, Scalings) {
       cos = terms.rotation_cos.index_select(0, positions);
       sin = terms.rotation_sin.index_select(0, positions);
     }
-    const Tensor result = turned(given.input("q"), cos, sin, RotationLayout::kInterleaved);
+    const Tensor result = plain_turn(given.input("q"), cos, sin, RotationLayout::kInterleaved);
     given.compare(prefix + "q", result);
     given.add_to_loss(prefix + "q", result);
   }

@@ -11,34 +11,12 @@
 #include "model/attention.h"
 #include "model/position/position_encoding.h"
 #include "tests/model/formulas.h"
-#include "tests/model/plain_terms.h"
+#include "tests/model/small_encodings.h"
 
 namespace tupelo {
 namespace {
 
 using torch::Tensor;
-
-constexpr std::int64_t kHeads = 3, kWidth = 4, kLongest = 9;
-
-PositionContext context_of(std::int64_t heads = kHeads, std::int64_t width = kWidth) {
-  PositionContext context;
-  context.heads = heads;
-  context.head_width = width;
-  context.max_positions = kLongest;
-  return context;
-}
-
-std::shared_ptr<PositionEncoding> make(const std::string& name, const PositionOptions& options = {},
-                                       const PositionContext& context = context_of()) {
-  const auto encoding = make_position_encoding(name, context, options);
-  encoding->initialize(0.3, at::make_generator<at::CPUGeneratorImpl>(11));
-  encoding->to(torch::kFloat64);
-  return encoding;
-}
-
-Tensor random_heads(std::int64_t tokens) {
-  return torch::randn({2, kHeads, tokens, kWidth}, torch::kFloat64);
-}
 
 // --- the distance alone -------------------------------------------------------------------------
 
@@ -54,8 +32,8 @@ TEST_P(EncodingsOfTheDistance, DoNotFeelWhereASequenceBegins) {
   torch::manual_seed(3);
   const AttentionTerms terms = make(GetParam().name, GetParam().options)->terms(8);
   const Tensor query = random_heads(8), key = random_heads(8);
-  const Tensor here = term_scores(query, key, terms);
-  const Tensor moved = term_scores(query.roll(1, 2), key.roll(1, 2), terms);
+  const Tensor here = plain_scores(query, key, terms);
+  const Tensor moved = plain_scores(query.roll(1, 2), key.roll(1, 2), terms);
   EXPECT_TRUE(
       near(moved.narrow(2, 1, 7).narrow(3, 1, 7), here.narrow(2, 0, 7).narrow(3, 0, 7), 1e-12));
 }
@@ -65,10 +43,10 @@ TEST_P(EncodingsOfTheDistance, TakeSequencesOfAnyLength) {
   const auto encoding = make(GetParam().name, GetParam().options);
   EXPECT_EQ(encoding->longest(), kAnyLength);
   const Tensor query = random_heads(40), key = random_heads(40);
-  const Tensor scores = term_scores(query, key, encoding->terms(40));
+  const Tensor scores = plain_scores(query, key, encoding->terms(40));
   EXPECT_TRUE(near(attention_scores(query, key, encoding->terms(40), {}), scores, 1e-12));
   const auto first = [](const Tensor& tensor) { return tensor.narrow(2, 0, 6); };
-  EXPECT_TRUE(near(term_scores(first(query), first(key), encoding->terms(6)),
+  EXPECT_TRUE(near(plain_scores(first(query), first(key), encoding->terms(6)),
                    first(scores).narrow(3, 0, 6), 1e-12));
 }
 
@@ -77,7 +55,7 @@ TEST_P(EncodingsOfTheDistance, TellLeftFromRight) {
   torch::manual_seed(5);
   const AttentionTerms terms = make(GetParam().name, GetParam().options)->terms(7);
   const Tensor content = random_heads(1).expand({2, kHeads, 7, kWidth});
-  const Tensor scores = term_scores(content, content, terms);
+  const Tensor scores = plain_scores(content, content, terms);
   EXPECT_GT((scores - scores.transpose(2, 3)).abs().max().item<double>(), 1e-3);
 }
 
@@ -210,7 +188,7 @@ TEST(Xlnet, PictureIsThePartWithoutContents) {
     const auto encoding = make("xlnet", {{"clamp_len", clamp}, {"fold", "relative"}});
     AttentionTerms terms = encoding->terms(6);
     const Tensor nothing = torch::zeros({1, kHeads, 6, kWidth}, torch::kFloat64);
-    const Tensor scores = term_scores(nothing, nothing, terms)[0];
+    const Tensor scores = plain_scores(nothing, nothing, terms)[0];
     const Tensor line = encoding->picture(6).distance_bias;
     EXPECT_TRUE(near(line.narrow(1, 5, 6), scores.select(1, 0), 1e-14));
     EXPECT_TRUE(near(line.narrow(1, 0, 6), scores.select(1, 5), 1e-14));
@@ -235,9 +213,9 @@ TEST(Xlnet, FoldsWhereThatIsCheapAndNothingIsClamped) {
 
 void expect_equal_attention(const AttentionTerms& left, const AttentionTerms& right) {
   const Tensor query = random_heads(7), key = random_heads(7), value = random_heads(7);
-  EXPECT_TRUE(near(term_scores(query, key, left), term_scores(query, key, right), 1e-12));
-  const Tensor expected = term_result(query, key, value, right, {});
-  EXPECT_TRUE(near(term_result(query, key, value, left, {}), expected, 1e-12));
+  EXPECT_TRUE(near(plain_scores(query, key, left), plain_scores(query, key, right), 1e-12));
+  const Tensor expected = plain_attention(query, key, value, right, {});
+  EXPECT_TRUE(near(plain_attention(query, key, value, left, {}), expected, 1e-12));
   EXPECT_TRUE(near(attention(query, key, value, left, {}, 0.0), expected, 1e-12));
 }
 

@@ -10,44 +10,29 @@
 #include "model/position/position_encoding.h"
 #include "model/position/rotation_frequencies.h"
 #include "tests/model/formulas.h"
-#include "tests/model/plain_terms.h"
+#include "tests/model/small_encodings.h"
 
 namespace tupelo {
 namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kHeads = 3, kWidth = 4, kLongest = 9;
-
-PositionContext context_of(std::int64_t heads = kHeads, std::int64_t width = kWidth) {
-  PositionContext context;
-  context.heads = heads;
-  context.head_width = width;
-  context.max_positions = kLongest;
-  return context;
-}
-
-std::shared_ptr<PositionEncoding> make(const std::string& name, const PositionOptions& options = {},
-                                       const PositionContext& context = context_of()) {
-  const auto encoding = make_position_encoding(name, context, options);
-  encoding->initialize(0.3, at::make_generator<at::CPUGeneratorImpl>(11));
-  encoding->to(torch::kFloat64);
-  return encoding;
-}
-
-Tensor random_heads(std::int64_t tokens) {
-  return torch::randn({2, kHeads, tokens, kWidth}, torch::kFloat64);
+// Without a scaling there is nothing that a factor would stretch.
+PositionOptions scaled(const std::string& method, const std::string& factor) {
+  if (method == "none") return {};
+  return {{"scaling", method}, {"factor", factor}};
 }
 
 TEST(Rope, ScoresDependOnTheDistanceAlone) {
   torch::manual_seed(6);
   for (const std::string layout : {"interleaved", "half"}) {
     for (const std::string scaling : {"none", "pi", "ntk", "ntk-mixed", "yarn"}) {
-      const AttentionTerms terms =
-          make("rope", {{"layout", layout}, {"scaling", scaling}, {"factor", "4"}})->terms(20);
+      PositionOptions options = scaled(scaling, "4");
+      options.emplace_back("layout", layout);
+      const AttentionTerms terms = make("rope", options)->terms(20);
       const Tensor query = random_heads(1).expand({2, kHeads, 20, kWidth});
       const Tensor key = random_heads(1).expand({2, kHeads, 20, kWidth});
-      const Tensor scores = term_scores(query, key, terms);
+      const Tensor scores = plain_scores(query, key, terms);
       EXPECT_TRUE(near(scores.narrow(2, 7, 13).narrow(3, 7, 13),
                        scores.narrow(2, 0, 13).narrow(3, 0, 13), 1e-12));
       EXPECT_GT(scores.select(2, 9).std(-1).min().item<double>(), 1e-3);
@@ -84,6 +69,7 @@ TEST(Rope, RefusesAnOddWidthNamingHiddenSizeAndHeads) {
 
 TEST(Rope, RefusesAFactorThatShortensAndUnknownExtensions) {
   EXPECT_THROW(make("rope", {{"scaling", "pi"}, {"factor", "0.5"}}), std::invalid_argument);
+  EXPECT_THROW(make("rope", {{"factor", "2"}}), std::invalid_argument);  // nothing to stretch
   PositionContext context = context_of();
   context.extension.rotation.method = "yarm";
   try {
@@ -105,13 +91,13 @@ TEST(Rope, ExtensionActsBeyondTheTrainedLengthOnly) {
     context.extension.rotation.method = method;
     const auto extended = make("rope", {}, context);
     expect_same_rotation(extended->terms(kLongest), make("rope")->terms(kLongest));
-    const auto twice = make("rope", {{"scaling", method}, {"factor", "2"}})->terms(2 * kLongest);
+    const auto twice = make("rope", scaled(method, "2"))->terms(2 * kLongest);
     expect_same_rotation(extended->terms(2 * kLongest), twice);
     // Nothing of the long sequence is left behind.
     expect_same_rotation(extended->terms(4), make("rope")->terms(4));
 
     context.extension.rotation.factor = 3.0;
-    const auto thrice = make("rope", {{"scaling", method}, {"factor", "3"}})->terms(kLongest + 1);
+    const auto thrice = make("rope", scaled(method, "3"))->terms(kLongest + 1);
     expect_same_rotation(make("rope", {}, context)->terms(kLongest + 1), thrice);
   }
 }

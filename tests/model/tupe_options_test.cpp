@@ -223,6 +223,28 @@ TEST(TupeContent, NeedsEvenHeads) {
   }
 }
 
+TEST(TupeFull, RefusesOptionsWithoutEffect) {
+  const auto refused = [](const PositionOptions& options) {
+    try {
+      make_position_encoding("tupe-full", context(), options);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(
+      refused({{"rel_bins", "16"}}),
+      "position encoding tupe-full: option rel_bins=16 has no effect with rel=table; it belongs "
+      "to rel=t5");
+  EXPECT_NE(refused({{"max_distance", "64"}}), "");
+  EXPECT_NE(refused({{"rel", "t5"}, {"rel_range", "8"}}), "");
+  EXPECT_EQ(refused({{"rel", "t5"}, {"rel_bins", "16"}}), "");
+  EXPECT_EQ(refused({{"rel_range", "8"}}), "");
+  // What is wrong with a value is said in the encoding's name.
+  EXPECT_EQ(refused({{"rel", "t5"}, {"rel_bins", "7"}}).rfind("position encoding tupe-full: ", 0),
+            0u);
+}
+
 TEST(TupePicture, CorrelationOfTupeIsItsBiasUnderEitherFold) {
   for (const std::string theta : {"official", "paper", "none"}) {
     const auto biased = make("tupe-a", {{"theta", theta}});

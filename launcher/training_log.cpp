@@ -1,0 +1,96 @@
+#include "launcher/training_log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "launcher/console.h"
+#include "launcher/value_text.h"
+
+namespace tupelo {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void TrainingLog::open(const std::filesystem::path& metrics, std::int64_t step) {
+  metrics_ = std::make_unique<MetricsLog>(metrics, step);
+}
+
+void TrainingLog::start(const RunProgress& progress) {
+  recorded_at_seconds_ = now_seconds();
+  recorded_tokens_ = progress.tokens;
+}
+
+void TrainingLog::step(const RunProgress& progress, const StepRecord& step, double epoch,
+                       std::uint64_t masks_hash) {
+  const double elapsed = now_seconds() - recorded_at_seconds_;
+  const auto tokens_since = static_cast<double>(progress.tokens - recorded_tokens_);
+  const double rate = tokens_since / elapsed;
+  if (metrics_) {
+    nlohmann::ordered_json object = {{"step", progress.step},
+                                     {"epoch", epoch},
+                                     {"loss", step.loss},
+                                     {"masked_accuracy", step.masked_accuracy},
+                                     {"masked_tokens", step.masked_tokens},
+                                     {"learning_rate", step.learning_rate},
+                                     {"grad_norm", step.grad_norm},
+                                     {"tokens", progress.tokens},
+                                     {"tokens_per_second", rate},
+                                     {"data_wait_seconds", waited_seconds_},
+                                     {"masks_hash", hex_text(masks_hash)}};
+    if (step.position_grad_norm) object["position_grad_norm"] = *step.position_grad_norm;
+    if (step.skipped) object["skipped"] = true;
+    metrics_->append(object.dump());
+  }
+  const double steps_since =
+      tokens_since / static_cast<double>(std::max<std::int64_t>(step.tokens, 1));
+  const double eta = elapsed / steps_since * static_cast<double>(total_steps_ - progress.step);
+  console_.milestone(
+      "step " + std::to_string(progress.step) + "/" + std::to_string(total_steps_) + "  loss " +
+      significant(step.loss, 5) + "  accuracy " + significant(100 * step.masked_accuracy, 3) +
+      "%  lr " + significant(step.learning_rate, 3) + "  |g| " + significant(step.grad_norm, 3) +
+      "  " + grouped(static_cast<std::int64_t>(rate)) + " tokens/s  ETA " + duration_text(eta));
+  start(progress);
+  waited_seconds_ = 0;
+}
+
+void TrainingLog::epoch(std::int64_t step, const Ledger::ClosedEpoch& epoch) {
+  if (!metrics_) return;
+  metrics_->append(nlohmann::ordered_json{
+      {"step", step},
+      {"event", "epoch"},
+      {"finished_epoch", epoch.epoch},
+      {"rows", epoch.rows},
+      {"ledger", hex_text(epoch.hash)},
+      {"complete",
+       epoch.complete}}.dump());
+}
+
+void TrainingLog::validation(std::int64_t step, const Evaluation& result, double seconds) {
+  if (metrics_) {
+    metrics_->append(nlohmann::ordered_json{
+        {"step", step},
+        {"event", "validation"},
+        {"validation_loss", result.loss},
+        {"validation_perplexity", result.perplexity},
+        {"validation_masked_accuracy", result.masked_accuracy},
+        {"validation_masked_tokens", result.masked_tokens},
+        {"validation_rows", result.rows},
+        {"seconds",
+         seconds}}.dump());
+  }
+  console_.line("step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
+                "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +
+                significant(100 * result.masked_accuracy, 3) + "%");
+}
+
+void TrainingLog::probe(std::int64_t step, const HeldOutProbe& probe, double seconds) {
+  if (!metrics_) return;
+  nlohmann::ordered_json record = {{"step", step}, {"event", "probe"}};
+  record.update(probe_json(probe));
+  record["seconds"] = seconds;
+  metrics_->append(record.dump());
+}
+
+}  // namespace tupelo

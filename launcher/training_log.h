@@ -1,0 +1,73 @@
+// What a run tells while it goes on: lines of metrics.jsonl, and of the console.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "launcher/evaluation.h"
+#include "launcher/held_out_probe.h"
+#include "launcher/ledger.h"
+#include "launcher/metrics_log.h"
+
+namespace tupelo {
+
+class Console;
+
+struct StepRecord {
+  double loss = 0;  // mean over the masked tokens of the whole global batch
+  double masked_accuracy = 0;
+  double learning_rate = 0;
+  double grad_norm = 0;                      // before clipping
+  std::optional<double> position_grad_norm;  // the same of position parameters, when logged
+  std::int64_t masked_tokens = 0;
+  std::int64_t tokens = 0;  // of this step, all ranks
+  double data_wait_seconds = 0;
+  bool skipped = false;  // loss or gradient was not finite: no update
+};
+
+// How far a run has come.
+struct RunProgress {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;  // of the whole run, all ranks
+};
+
+// Of one rank: only the one that called open() writes metrics, and only a console that is not
+// silent shows anything.
+class TrainingLog {
+ public:
+  // `console` outlives the log.
+  TrainingLog(Console& console, std::int64_t total_steps)
+      : console_(console), total_steps_(total_steps) {}
+
+  // Appends to `metrics` behind the records up to `step`. Throws std::system_error.
+  void open(const std::filesystem::path& metrics, std::int64_t step);
+  // Training begins, or goes on, now.
+  void start(const RunProgress& progress);
+  // Time that no step took, such as that of a validation.
+  void leave_out(double seconds) { recorded_at_seconds_ += seconds; }
+  // Counts into the next step() what this step waited for data.
+  void waited(double seconds) { waited_seconds_ += seconds; }
+
+  void step(const RunProgress& progress, const StepRecord& step, double epoch,
+            std::uint64_t masks_hash);
+  void epoch(std::int64_t step, const Ledger::ClosedEpoch& epoch);
+  void validation(std::int64_t step, const Evaluation& result, double seconds);
+  void probe(std::int64_t step, const HeldOutProbe& probe, double seconds);
+
+ private:
+  Console& console_;
+  std::int64_t total_steps_;
+  std::unique_ptr<MetricsLog> metrics_;
+
+  // Since the last step():
+  double recorded_at_seconds_ = 0;
+  std::int64_t recorded_tokens_ = 0;
+  double waited_seconds_ = 0;
+};
+
+// Of a clock that only goes forward.
+double now_seconds();
+
+}  // namespace tupelo
