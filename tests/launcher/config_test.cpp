@@ -179,9 +179,10 @@ TEST(Config, ErrorsNameFileLineKeyAndWhatIsValid) {
   EXPECT_EQ(error("[train]\nsteps = many\n"),
             "a.ini:2: train.steps: 'many' is not a whole number of at least 1");
   EXPECT_EQ(error("[data]\npacking = tight\n"),
-            "a.ini:2: data.packing: unknown value 'tight'; valid: full, doc");
-  EXPECT_EQ(error("[data]\npacking = fill\n"),
-            "a.ini:2: data.packing: unknown value 'fill'; did you mean 'full'? Valid: full, doc");
+            "a.ini:2: data.packing: unknown value 'tight'; valid: full, doc, packed");
+  EXPECT_EQ(
+      error("[data]\npacking = fill\n"),
+      "a.ini:2: data.packing: unknown value 'fill'; did you mean 'full'? Valid: full, doc, packed");
   EXPECT_EQ(error("[train]\nsteps = 1\nsteps = 2\n"), "a.ini: train.steps is set twice");
   EXPECT_NE(error("[train]\nno equals sign\n").find("a.ini"), std::string::npos);
 }
