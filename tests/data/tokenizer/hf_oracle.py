@@ -51,7 +51,12 @@ def frame(lines):
 
 
 def our_encode(tool, vocab_path, lowercase, lines):
-    command = [tool, "encode", str(vocab_path), "uncased" if lowercase else "cased"]
+    return our_ids(tool, vocab_path, "uncased" if lowercase else "cased", lines)
+
+
+def our_ids(tool, path, option, lines):
+    """(ids, word flags) of each line, by the tokenizer at `path`."""
+    command = [tool, "encode", str(path), option]
     out = subprocess.run(command, input=frame(lines), stdout=subprocess.PIPE, check=True).stdout
     at = 0
     for _ in lines:
@@ -62,6 +67,22 @@ def our_encode(tool, vocab_path, lowercase, lines):
         yield ids, flags
     if at != len(out):
         sys.exit(f"{tool} answered {len(out) - at} bytes too many")
+
+
+def our_decode(tool, path, ids_of_lines):
+    records = [struct.pack(f"={len(ids)}I", *ids) for ids in ids_of_lines]
+    out = subprocess.run([tool, "decode", str(path)], input=frame(records), stdout=subprocess.PIPE,
+                         check=True).stdout
+    at = 0
+    while at < len(out):
+        (size,) = struct.unpack_from("=I", out, at)
+        yield out[at + 4:at + 4 + size].decode()
+        at += 4 + size
+
+
+def our_files(tool, path, option, folder):
+    """Lets our tokenizer write its files into `folder`."""
+    subprocess.run([tool, "write", str(path), option, str(folder)], check=True)
 
 
 def our_vocab(tool, size, min_count, lowercase, lines, threads=1):

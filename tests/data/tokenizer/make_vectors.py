@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes vectors/: texts, vocabularies learnt from them, and what HF's tokenizer makes of them.
 
-    make_vectors.py TOOL        TOOL is the built wordpiece_stream
+    make_vectors.py TOOL        TOOL is the built tokenizer_stream
 
 Real text: Tang and Song poems (fortunes-zh) and the Apache licence; the rest is random, drawn from a
 pool of characters so that the vocabularies know them. Answers are one line per text: token ids, with a

@@ -1,18 +1,22 @@
-// Lets another program talk to the tokenizer and its trainer over pipes.
-//   wordpiece_stream encode VOCAB cased|uncased           records in, ids and word flags out
-//   wordpiece_stream train SIZE MIN_COUNT THREADS cased|uncased   records in, vocab.txt out
+// Lets another program talk to the tokenizers and their trainers over pipes.
+//   tokenizer_stream encode PATH cased|uncased|prefix|plain   records in, ids and word flags out
+//   tokenizer_stream decode PATH                    records of ids in, records of text out
+//   tokenizer_stream write PATH cased|uncased|prefix|plain FOLDER   the tokenizer's files
+//   tokenizer_stream train SIZE MIN_COUNT THREADS cased|uncased   records in, vocab.txt out
 // A record is its length in bytes (32 bits, this machine's byte order) and its bytes. For each
 // record encode answers the number of ids (32 bits), the ids (32 bits each) and the flags (8 bits
 // each).
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/load_tokenizer.h"
 #include "data/tokenizer/wordpiece_trainer.h"
 
 namespace {
@@ -29,8 +33,33 @@ tupelo::WordPieceOptions parse_options(const std::string& word) {
   return tupelo::WordPieceOptions{.lowercase = word == "uncased"};
 }
 
-int encode(const std::string& vocabulary, const std::string& casing) {
-  const auto tokenizer = tupelo::load_wordpiece(vocabulary, parse_options(casing));
+std::unique_ptr<tupelo::Tokenizer> load(const std::string& path, const std::string& word) {
+  return tupelo::load_tokenizer(
+      path, {.wordpiece = parse_options(word), .byte_bpe = {.add_prefix_space = word == "prefix"}});
+}
+
+int decode(const std::string& path) {
+  const auto tokenizer = load(path, "plain");
+  while (const auto record = read_record()) {
+    std::vector<std::uint32_t> ids(record->size() / sizeof(std::uint32_t));
+    std::memcpy(ids.data(), record->data(), ids.size() * sizeof ids[0]);
+    const std::string text = tokenizer->decode(ids);
+    const auto size = static_cast<std::uint32_t>(text.size());
+    std::fwrite(&size, sizeof size, 1, stdout);
+    std::fwrite(text.data(), 1, size, stdout);
+  }
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int write(const std::string& path, const std::string& word, const std::string& folder) {
+  for (const auto& [name, content] : load(path, word)->files()) {
+    std::ofstream(folder + "/" + name, std::ios::binary) << content;
+  }
+  return 0;
+}
+
+int encode(const std::string& path, const std::string& word) {
+  const auto tokenizer = load(path, word);
   std::vector<std::uint32_t> ids;
   std::vector<std::uint8_t> word_start;
   while (const auto text = read_record()) {
@@ -72,13 +101,17 @@ int train(const tupelo::WordPieceTrainerOptions& options) {
 int main(int argc, char** argv) try {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 3 && arguments[0] == "encode") return encode(arguments[1], arguments[2]);
+  if (arguments.size() == 2 && arguments[0] == "decode") return decode(arguments[1]);
+  if (arguments.size() == 4 && arguments[0] == "write") {
+    return write(arguments[1], arguments[2], arguments[3]);
+  }
   if (arguments.size() == 5 && arguments[0] == "train") {
     return train({.vocab_size = static_cast<std::uint32_t>(std::stoul(arguments[1])),
                   .min_count = std::stoull(arguments[2]),
                   .wordpiece = parse_options(arguments[4]),
                   .threads = std::stoi(arguments[3])});
   }
-  std::fprintf(stderr, "usage: wordpiece_stream encode|train ...\n");
+  std::fprintf(stderr, "usage: tokenizer_stream encode|decode|write|train ...\n");
   return 2;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
