@@ -17,6 +17,11 @@ namespace {
 
 using Ids = std::unordered_map<std::string, std::uint32_t>;
 
+std::string shown(const std::string& token) {
+  constexpr std::size_t kMost = 60;
+  return std::string("'").append(token, 0, kMost).append(token.size() > kMost ? "...'" : "'");
+}
+
 class ModelChecker {
  public:
   explicit ModelChecker(const std::string& where) : where_(where) {}
@@ -38,8 +43,8 @@ class ModelChecker {
       }
       const auto [earlier, is_new] = ids.emplace(token, id);
       if (is_new) continue;
-      refuse("the token '" + token + "' has the ids " + std::to_string(earlier->second) + " and " +
-             std::to_string(id));
+      refuse("the token " + shown(token) + " has the ids " + std::to_string(earlier->second) +
+             " and " + std::to_string(id));
     }
     return ids;
   }
@@ -68,7 +73,7 @@ class ModelChecker {
       const std::uint64_t pair = std::uint64_t{rules.back().left} << 32 | rules.back().right;
       const auto [earlier, is_new] = seen.emplace(pair, number);
       if (is_new) continue;
-      refuse(merge_text(number) + " joins '" + left + "' and '" + right + "', as merge " +
+      refuse(merge_text(number) + " joins " + shown(left) + " and " + shown(right) + ", as merge " +
              std::to_string(earlier->second) + " did before");
     }
     return rules;
@@ -86,10 +91,10 @@ class ModelChecker {
   std::uint32_t token_of(const Ids& ids, const std::string& token, std::size_t number) const {
     const auto found = ids.find(token);
     if (found == ids.end()) {
-      refuse(merge_text(number) + " names '" + token + "', which is not in the vocabulary");
+      refuse(merge_text(number) + " names " + shown(token) + ", which is not in the vocabulary");
     }
     if (!bytes_of(token)) {
-      refuse(merge_text(number) + " names '" + token + "', which is not written in bytes");
+      refuse(merge_text(number) + " names " + shown(token) + ", which is not written in bytes");
     }
     return found->second;
   }
@@ -152,18 +157,6 @@ std::string fingerprint_of(const ByteBpeModel& model) {
   return sha256_hex(text);
 }
 
-// Every character that is not well-formed replaced by U+FFFD.
-std::string well_formed(std::string_view text) {
-  std::string repaired;
-  const char* at = text.data();
-  for (const char* const end = at + text.size(); at != end;) {
-    const Utf8Character character = read_utf8(at, end);
-    repaired += to_utf8(character.code_point);
-    at += character.bytes;
-  }
-  return repaired;
-}
-
 class ByteBpeTokenizer final : public Tokenizer {
  public:
   ByteBpeTokenizer(ByteBpeModel model, SpecialTokens special_tokens,
@@ -208,12 +201,9 @@ class ByteBpeTokenizer final : public Tokenizer {
 void ByteBpeTokenizer::encode(std::string_view text, std::vector<std::uint32_t>& ids,
                               std::vector<std::uint8_t>* word_start) const {
   std::string copy;
-  if (!is_valid_utf8(text)) text = copy = well_formed(text);
-  if (model_.options.add_prefix_space && !text.empty() && text.front() != ' ') {
-    text = copy = std::string(" ").append(text);
-  }
   BytePairEncoder::Scratch scratch;
-  split_byte_level(classes_, text, [&](std::string_view word) {
+  const bool prefix = model_.options.add_prefix_space;
+  split_byte_level(classes_, text_to_split(text, prefix, copy), [&](std::string_view word) {
     const std::size_t before = ids.size();
     encoder_.encode(word, scratch, ids);
     if (word_start == nullptr) return;

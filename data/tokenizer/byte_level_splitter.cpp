@@ -8,6 +8,14 @@ ByteLevelClasses::ByteLevelClasses() : classes_(0x110000, CharacterClass::kSymbo
   }
 }
 
+std::string_view text_to_split(std::string_view text, bool add_prefix_space, std::string& copy) {
+  if (!is_valid_utf8(text)) text = copy = well_formed(text);
+  if (add_prefix_space && !text.empty() && text.front() != ' ') {
+    text = copy = std::string(" ").append(text);
+  }
+  return text;
+}
+
 std::size_t contraction_bytes(const char* at, const char* end) {
   const std::string_view text(at, static_cast<std::size_t>(end - at));
   for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {

@@ -1,6 +1,7 @@
 // Text to words, as the pre-tokenizer of byte-level BPE sees them.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ class ByteLevelClasses {
  private:
   std::vector<CharacterClass> classes_;
 };
+
+// What is split of `text`: valid UTF-8, begun by a space if asked. Held by `copy` where it differs.
+std::string_view text_to_split(std::string_view text, bool add_prefix_space, std::string& copy);
 
 // Bytes of the English ending ('s 't 're 've 'm 'll 'd) that `at` begins with, or 0.
 std::size_t contraction_bytes(const char* at, const char* end);

@@ -6,7 +6,7 @@ namespace tupelo {
 
 std::vector<std::string> tokens_by_id(const nlohmann::json& vocabulary, const std::string& where) {
   if (!vocabulary.is_object() || vocabulary.empty()) {
-    throw CorpusError(where + ": the vocabulary is not an object {token: id, ...}");
+    throw CorpusError(where + ": the vocabulary is not an object of tokens and their ids");
   }
   std::vector<std::string> tokens(vocabulary.size());
   std::vector<bool> taken(vocabulary.size());

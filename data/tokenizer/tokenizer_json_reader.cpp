@@ -22,13 +22,13 @@ constexpr const char* kSupported =
 // that would change ids.
 class Part {
  public:
-  Part(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+  // `name` is empty for the file itself.
+  Part(const Json& json, const std::string& file, std::string name)
+      : json_(json), file_(file), name_(std::move(name)) {
     if (!json_.is_object()) refuse("is not an object");
   }
   // The member `key`, an object.
-  Part part(const char* key) const {
-    return Part(member(key), where_ + (where_.ends_with(':') ? " " : ".") + key);
-  }
+  Part part(const char* key) const { return Part(member(key), file_, key); }
 
   bool is_null(const char* key) const { return member(key).is_null(); }
   const Json& member(const char* key) const {
@@ -63,7 +63,7 @@ class Part {
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw CorpusError(where_ + " " + what + "; " + kSupported);
+    throw CorpusError(file_ + ": " + name_ + (name_.empty() ? "" : " ") + what + "; " + kSupported);
   }
 
  private:
@@ -78,7 +78,8 @@ class Part {
   }
 
   const Json& json_;
-  std::string where_;
+  const std::string& file_;
+  std::string name_;
 };
 
 // Steps that leave ids without special tokens as they are.
@@ -104,7 +105,7 @@ void add_tokens(const Part& root, const std::string& where, std::vector<std::str
   if (list.is_null()) return;
   if (!list.is_array()) root.refuse("has 'added_tokens' that are no list");
   for (const Json& entry : list) {
-    const Part added(entry, where + " an added token");
+    const Part added(entry, where, "an added token");
     const Json& id = added.member("id");
     const Json& content = added.member("content");
     if (!id.is_number_unsigned() || !content.is_string()) added.refuse("lacks 'id' or 'content'");
@@ -131,7 +132,7 @@ void check_wordpiece_tokens(const std::vector<std::string>& tokens, const std::s
         token.find_first_of(std::string_view(" \t\n\r\v\f\0", 7)) == token.npos) {
       continue;
     }
-    throw CorpusError(where + " the token '" + token.substr(0, 60) +
+    throw CorpusError(where + ": the token '" + token.substr(0, 60) +
                       "' is empty, holds white space or is longer than " +
                       std::to_string(kMaxTokenBytes) + " bytes");
   }
@@ -217,8 +218,8 @@ std::unique_ptr<Tokenizer> byte_bpe_from(const Part& root, const std::string& wh
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& file) {
   const Json json = read_json_file(file, kMaxFileBytes, "tokenizer");
-  const std::string where = "tokenizer " + file.string() + ":";
-  const Part root(json, where);
+  const std::string where = "tokenizer " + file.string();
+  const Part root(json, where, "");
   root.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer",
                    "pre_tokenizer", "post_processor", "decoder", "model"});
   check_bystanders(root);

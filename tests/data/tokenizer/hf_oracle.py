@@ -12,9 +12,11 @@ import sys
 try:
     import tokenizers
     from tokenizers import Tokenizer
-    from tokenizers.models import WordPiece
+    from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+    from tokenizers.models import BPE, WordPiece
     from tokenizers.normalizers import BertNormalizer
-    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel
+    from tokenizers.trainers import BpeTrainer
 except ImportError:
     sys.exit("the Python package tokenizers is missing, without it nothing can be compared: "
              "pip install tokenizers==0.23.3")
@@ -31,6 +33,27 @@ def hf_tokenizer(vocab, lowercase):
                                           strip_accents=None, lowercase=lowercase)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     return tokenizer
+
+
+ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def hf_bpe(folder, prefix):
+    """RobertaTokenizerFast without its special tokens, which it would find even in raw text."""
+    tokenizer = Tokenizer(BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=prefix)
+    tokenizer.decoder = ByteLevelDecoder()
+    return tokenizer
+
+
+def train_hf_bpe(folder, size, lines, min_count=2):
+    """Writes vocab.json and merges.txt as ByteLevelBPETokenizer's trainer learns them."""
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(lines, BpeTrainer(
+        vocab_size=size, min_frequency=min_count, special_tokens=ROBERTA_SPECIAL,
+        show_progress=False, initial_alphabet=ByteLevel.alphabet()))
+    tokenizer.model.save(str(folder))
 
 
 def read_vocab(path):

@@ -3,6 +3,7 @@
 //   tokenizer_stream decode PATH                    records of ids in, records of text out
 //   tokenizer_stream write PATH cased|uncased|prefix|plain FOLDER   the tokenizer's files
 //   tokenizer_stream train SIZE MIN_COUNT THREADS cased|uncased   records in, vocab.txt out
+//   tokenizer_stream train SIZE MIN_COUNT THREADS prefix|plain FOLDER   the same; BPE's files
 // A record is its length in bytes (32 bits, this machine's byte order) and its bytes. For each
 // record encode answers the number of ids (32 bits), the ids (32 bits each) and the flags (8 bits
 // each).
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "data/tokenizer/byte_bpe_trainer.h"
 #include "data/tokenizer/load_tokenizer.h"
 #include "data/tokenizer/wordpiece_trainer.h"
 
@@ -51,11 +53,10 @@ int decode(const std::string& path) {
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
-int write(const std::string& path, const std::string& word, const std::string& folder) {
-  for (const auto& [name, content] : load(path, word)->files()) {
+void write(const tupelo::Tokenizer& tokenizer, const std::string& folder) {
+  for (const auto& [name, content] : tokenizer.files()) {
     std::ofstream(folder + "/" + name, std::ios::binary) << content;
   }
-  return 0;
 }
 
 int encode(const std::string& path, const std::string& word) {
@@ -75,8 +76,8 @@ int encode(const std::string& path, const std::string& word) {
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
-int train(const tupelo::WordPieceTrainerOptions& options) {
-  tupelo::WordPieceTrainer trainer(options);
+template <class Trainer>
+void add_records(Trainer& trainer) {
   std::vector<std::string> texts;
   const auto flush = [&] {
     trainer.add(texts);
@@ -92,8 +93,20 @@ int train(const tupelo::WordPieceTrainerOptions& options) {
     }
   }
   flush();
+}
+
+int train(const tupelo::WordPieceTrainerOptions& options) {
+  tupelo::WordPieceTrainer trainer(options);
+  add_records(trainer);
   for (const std::string& token : trainer.train()) std::printf("%s\n", token.c_str());
   return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int train(const tupelo::ByteBpeTrainerOptions& options, const std::string& folder) {
+  tupelo::ByteBpeTrainer trainer(options);
+  add_records(trainer);
+  write(*trainer.train(), folder);
+  return 0;
 }
 
 }  // namespace
@@ -103,13 +116,21 @@ int main(int argc, char** argv) try {
   if (arguments.size() == 3 && arguments[0] == "encode") return encode(arguments[1], arguments[2]);
   if (arguments.size() == 2 && arguments[0] == "decode") return decode(arguments[1]);
   if (arguments.size() == 4 && arguments[0] == "write") {
-    return write(arguments[1], arguments[2], arguments[3]);
+    write(*load(arguments[1], arguments[2]), arguments[3]);
+    return 0;
   }
   if (arguments.size() == 5 && arguments[0] == "train") {
     return train({.vocab_size = static_cast<std::uint32_t>(std::stoul(arguments[1])),
                   .min_count = std::stoull(arguments[2]),
                   .wordpiece = parse_options(arguments[4]),
                   .threads = std::stoi(arguments[3])});
+  }
+  if (arguments.size() == 6 && arguments[0] == "train") {
+    return train({.vocab_size = static_cast<std::uint32_t>(std::stoul(arguments[1])),
+                  .min_count = std::stoull(arguments[2]),
+                  .byte_bpe = {.add_prefix_space = arguments[4] == "prefix"},
+                  .threads = std::stoi(arguments[3])},
+                 arguments[5]);
   }
   std::fprintf(stderr, "usage: tokenizer_stream encode|decode|write|train ...\n");
   return 2;
