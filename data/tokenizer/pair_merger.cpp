@@ -5,8 +5,6 @@
 namespace tupelo {
 namespace {
 
-constexpr std::string_view kContinuation = "##";
-
 // Compares a1 + a2 with b1 + b2 without building them.
 int compare_joined(std::string_view a1, std::string_view a2, std::string_view b1,
                    std::string_view b2) {
@@ -33,19 +31,20 @@ void PairMerger::add_word(const std::vector<Symbol>& word, std::uint64_t count) 
 
 std::string_view PairMerger::tail(Symbol symbol) const {
   std::string_view tail = text(symbol);
-  if (tail.starts_with(kContinuation)) tail.remove_prefix(kContinuation.size());
+  if (tail.starts_with(continuation_)) tail.remove_prefix(continuation_.size());
   return tail;
 }
 
 bool PairMerger::worse(const Candidate& a, const Candidate& b) const {
   if (a.count != b.count) return a.count < b.count;
+  if (ties_ == Ties::kByNumber) return key(a.left, a.right) > key(b.left, b.right);
   const std::string& left_a = text(a.left);
   const std::string& left_b = text(b.left);
   const int order = compare_joined(left_a, tail(a.right), left_b, tail(b.right));
   return order != 0 ? order > 0 : left_a > left_b;
 }
 
-std::optional<PairMerger::Symbol> PairMerger::merge_next(std::uint64_t min_count) {
+std::optional<PairMerger::Merge> PairMerger::merge_next(std::uint64_t min_count) {
   if (!started_) start();
   const std::optional<Candidate> best = next_candidate(min_count);
   if (!best) return std::nullopt;
@@ -64,7 +63,7 @@ std::optional<PairMerger::Symbol> PairMerger::merge_next(std::uint64_t min_count
       queue_.push({counted.count, static_cast<Symbol>(pair >> 32), static_cast<Symbol>(pair)});
     }
   }
-  return joined;
+  return Merge{best->left, best->right, joined};
 }
 
 std::optional<PairMerger::Candidate> PairMerger::next_candidate(std::uint64_t min_count) {

@@ -1,4 +1,4 @@
-// Byte-pair merging over counted words: the heart of training a WordPiece vocabulary.
+// Byte-pair merging over counted words: the heart of training a vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,22 @@
 
 namespace tupelo {
 
-// A symbol is a token's text; inside a word it carries the prefix "##".
+// A symbol is a token's text; inside a word it may carry a prefix such as "##".
 class PairMerger {
  public:
   using Symbol = std::uint32_t;
+  struct Merge {
+    Symbol left, right, joined;
+  };
+  // Which of two pairs that occur equally often is joined first.
+  enum class Ties {
+    kByText,    // whose joined text is least by bytes, then whose left half is
+    kByNumber,  // whose left half was made first, then whose right half was
+  };
 
-  PairMerger() = default;
+  // `continuation` is that prefix: what joins loses it at the seam. May be empty.
+  PairMerger(std::string continuation, Ties ties)
+      : continuation_(std::move(continuation)), ties_(ties) {}
   PairMerger(const PairMerger&) = delete;  // the queue's order refers to this object
   PairMerger& operator=(const PairMerger&) = delete;
 
@@ -25,11 +35,10 @@ class PairMerger {
   Symbol symbol(std::string_view text);
   void add_word(const std::vector<Symbol>& word, std::uint64_t count);
 
-  // Joins the pair that occurs most often; among equals the one whose joined text is least by
-  // bytes, then the one whose left half is. Counts are exact, so the order depends on nothing else.
-  // Returns the joined symbol, which may have existed before (a + bc and ab + c), or nothing when
-  // no pair occurs `min_count` times.
-  std::optional<Symbol> merge_next(std::uint64_t min_count);
+  // Joins the pair that occurs most often. Counts are exact, so the order depends on nothing else.
+  // The joined symbol may have existed before (a + bc and ab + c). Returns nothing when no pair
+  // occurs `min_count` times.
+  std::optional<Merge> merge_next(std::uint64_t min_count);
 
   const std::string& text(Symbol symbol) const { return *texts_[symbol]; }
 
@@ -55,7 +64,7 @@ class PairMerger {
   using PairKey = std::uint64_t;
 
   static PairKey key(Symbol left, Symbol right) { return PairKey{left} << 32 | right; }
-  // What `symbol` adds at the right end of a join: its text without "##".
+  // What `symbol` adds at the right end of a join: its text without the prefix.
   std::string_view tail(Symbol symbol) const;
   bool worse(const Candidate& a, const Candidate& b) const;
   std::optional<Candidate> next_candidate(std::uint64_t min_count);
@@ -63,6 +72,8 @@ class PairMerger {
   void merge_in_word(std::uint32_t index, const Candidate& pair, Symbol joined);
   void count_pairs(const Word& word, std::int64_t sign);
 
+  std::string continuation_;
+  Ties ties_;
   std::unordered_map<std::string, Symbol> numbers_;
   std::vector<const std::string*> texts_;  // keys of numbers_, which stay where they are
   std::vector<Symbol> symbols_;            // of all words, one after another

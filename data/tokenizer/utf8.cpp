@@ -71,4 +71,15 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string well_formed(std::string_view text) {
+  std::string repaired;
+  const char* at = text.data();
+  for (const char* const end = at + text.size(); at != end;) {
+    const Utf8Character character = read_utf8(at, end);
+    repaired += to_utf8(character.code_point);
+    at += character.bytes;
+  }
+  return repaired;
+}
+
 }  // namespace tupelo

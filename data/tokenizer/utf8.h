@@ -39,4 +39,7 @@ std::string to_utf8(char32_t code_point);
 
 bool is_valid_utf8(std::string_view text);
 
+// `text` with U+FFFD for what is not well-formed, as read_utf8 has it.
+std::string well_formed(std::string_view text);
+
 }  // namespace tupelo

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "data/tokenizer/character_table.h"
 
 namespace tupelo {
 
@@ -19,12 +18,8 @@ struct CountedWord {
 // Memory grows with the number of distinct words, not with the text. One thread at a time.
 class WordCounts {
  public:
-  WordCounts();
-
-  // `table` must have been built with the character itself as payload of isolated characters. Words
-  // of more than WordBuffer::kMaxCharacters characters are not counted: no vocabulary can hold
-  // them.
-  void add(const CharacterTable& table, std::string_view text);
+  void add_word(std::string_view word);
+  void add_character(char32_t code_point);  // the same as its word, and faster
   void add(const WordCounts& other);
 
   // All words, sorted by bytes: the same whatever order they were counted in.
@@ -39,8 +34,25 @@ class WordCounts {
   };
   using WordMap = std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>>;
 
-  std::vector<std::uint64_t> isolated_;  // by code point; almost every word of Chinese text
+  std::vector<std::uint64_t> characters_;  // by code point; almost every word of Chinese text
   WordMap words_;
+};
+
+// Counts the words of texts on several threads: the same words whatever thread counts which.
+class ParallelWordCounts {
+ public:
+  using CountText = std::function<void(std::string_view text, WordCounts& counts)>;
+
+  // `count_text` is called from many threads. Throws std::invalid_argument when threads < 1.
+  ParallelWordCounts(int threads, CountText count_text);
+
+  void add(const std::vector<std::string>& texts);
+  std::vector<CountedWord> sorted() const;
+
+ private:
+  std::size_t threads_;
+  CountText count_text_;
+  std::vector<WordCounts> counts_;  // one per thread
 };
 
 }  // namespace tupelo

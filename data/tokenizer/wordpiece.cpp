@@ -1,5 +1,3 @@
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -7,29 +5,17 @@
 #include "data/errors.h"
 #include "data/tokenizer/bert_tables.h"
 #include "data/tokenizer/double_array.h"
-#include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/fingerprint.h"
+#include "data/tokenizer/special_names.h"
+#include "data/tokenizer/tokenizer_json.h"
 #include "data/tokenizer/vocabulary_file.h"
 #include "data/tokenizer/word_splitter.h"
+#include "data/tokenizer/wordpiece_model.h"
 
 namespace tupelo {
 namespace {
 
 constexpr std::string_view kContinuation = "##";
-
-std::string sha256_hex(std::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) {
-    throw std::runtime_error("OpenSSL cannot compute SHA-256");
-  }
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
-}
 
 // No token holds a line break, so the text below is unambiguous.
 std::string fingerprint_of(const std::vector<std::string>& tokens,
@@ -62,6 +48,7 @@ class WordPieceTokenizer final : public Tokenizer {
   WordPieceTokenizer(std::vector<std::string> tokens, SpecialTokens special_tokens,
                      WordPieceOptions options)
       : tokens_(std::move(tokens)),
+        options_(options),
         special_tokens_(special_tokens),
         trie_(tokens_),
         continuation_root_(trie_.find_node(kContinuation)),
@@ -81,17 +68,16 @@ class WordPieceTokenizer final : public Tokenizer {
 
   std::uint32_t vocab_size() const override { return static_cast<std::uint32_t>(tokens_.size()); }
   const std::string& token(std::uint32_t id) const override {
-    if (id >= tokens_.size()) {
-      throw std::out_of_range("token id " + std::to_string(id) +
-                              " is not below the vocabulary size " +
-                              std::to_string(tokens_.size()));
-    }
+    check_id(id);
     return tokens_[id];
   }
   const SpecialTokens& special_tokens() const override { return special_tokens_; }
   const std::vector<std::uint32_t>& reserved_ids() const override { return reserved_ids_; }
-  std::string kind() const override { return "wordpiece"; }
+  std::string kind() const override { return kWordPieceKind; }
   std::string fingerprint() const override { return fingerprint_; }
+  std::vector<TokenizerFile> files() const override {
+    return wordpiece_files(tokens_, special_tokens_, options_);
+  }
 
  private:
   class Output;
@@ -103,6 +89,7 @@ class WordPieceTokenizer final : public Tokenizer {
   }
 
   std::vector<std::string> tokens_;
+  WordPieceOptions options_;
   SpecialTokens special_tokens_;
   DoubleArray trie_;
   // Where "##" leads: pieces inside a word are matched from here. A word never begins with '#',
@@ -197,29 +184,32 @@ std::string WordPieceTokenizer::decode(const std::vector<std::uint32_t>& ids) co
   return text;
 }
 
-std::uint32_t required_id(const std::filesystem::path& file, const std::vector<std::string>& tokens,
+std::uint32_t required_id(const std::string& where, const std::vector<std::string>& tokens,
                           const std::string& token) {
   const auto found = std::find(tokens.begin(), tokens.end(), token);
   if (found == tokens.end()) {
-    throw CorpusError("vocabulary " + file.string() + ": none of its " +
-                      std::to_string(tokens.size()) + " lines is " + token +
-                      "; [PAD], [UNK], [CLS], [SEP] and [MASK] must be there");
+    throw CorpusError(where + ": none of its " + std::to_string(tokens.size()) + " tokens is " +
+                      token + "; [PAD], [UNK], [CLS], [SEP] and [MASK] must be there");
   }
   return static_cast<std::uint32_t>(found - tokens.begin());
 }
 
 }  // namespace
 
+std::unique_ptr<Tokenizer> make_wordpiece(std::vector<std::string> tokens, WordPieceOptions options,
+                                          const std::string& where) {
+  SpecialTokens special;
+  special.pad = required_id(where, tokens, kBertNames.pad);
+  special.unk = required_id(where, tokens, kBertNames.unk);
+  special.cls = required_id(where, tokens, kBertNames.cls);
+  special.sep = required_id(where, tokens, kBertNames.sep);
+  special.mask = required_id(where, tokens, kBertNames.mask);
+  return std::make_unique<WordPieceTokenizer>(std::move(tokens), special, options);
+}
+
 std::unique_ptr<Tokenizer> load_wordpiece(const std::filesystem::path& vocab_file,
                                           WordPieceOptions options) {
-  std::vector<std::string> tokens = read_vocabulary(vocab_file);
-  SpecialTokens special;
-  special.pad = required_id(vocab_file, tokens, "[PAD]");
-  special.unk = required_id(vocab_file, tokens, "[UNK]");
-  special.cls = required_id(vocab_file, tokens, "[CLS]");
-  special.sep = required_id(vocab_file, tokens, "[SEP]");
-  special.mask = required_id(vocab_file, tokens, "[MASK]");
-  return std::make_unique<WordPieceTokenizer>(std::move(tokens), special, options);
+  return make_wordpiece(read_vocabulary(vocab_file), options, "vocabulary " + vocab_file.string());
 }
 
 }  // namespace tupelo

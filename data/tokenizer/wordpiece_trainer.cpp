@@ -1,19 +1,21 @@
 #include "data/tokenizer/wordpiece_trainer.h"
 
 #include <algorithm>
-#include <atomic>
-#include <future>
 #include <map>
 #include <stdexcept>
 
 #include "data/tokenizer/pair_merger.h"
+#include "data/tokenizer/special_names.h"
+#include "data/tokenizer/unused_tokens.h"
 #include "data/tokenizer/word_counts.h"
 #include "data/tokenizer/word_splitter.h"
 
 namespace tupelo {
 namespace {
 
-constexpr const char* kSpecialTokens[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+const std::string kContinuation = "##";
+constexpr const char* kSpecialTokens[] = {kBertNames.pad, kBertNames.unk, kBertNames.cls,
+                                          kBertNames.sep, kBertNames.mask};
 constexpr std::size_t kSpecialCount = std::size(kSpecialTokens);
 
 struct CharacterUse {
@@ -86,69 +88,48 @@ void check_size(const Alphabet& alphabet, const WordPieceTrainerOptions& options
   throw std::invalid_argument(what);
 }
 
-WordPieceTrainerOptions checked(WordPieceTrainerOptions options) {
-  if (options.threads < 1) {
-    throw std::invalid_argument("threads is " + std::to_string(options.threads) +
-                                ", but the vocabulary trainer needs at least 1");
-  }
-  return options;
-}
+// One character is one word in most Chinese text, and is counted without a string.
+struct CountingSink {
+  WordCounts& counts;
+  void isolated(std::uint32_t code_point) { counts.add_character(code_point); }
+  void long_word() {}  // no vocabulary can hold it
+  void word(std::string_view word) { counts.add_word(word); }
+};
 
 }  // namespace
 
 struct WordPieceTrainer::State {
-  explicit State(WordPieceTrainerOptions given)
-      : options(checked(given)),
+  explicit State(const WordPieceTrainerOptions& given)
+      : options(given),
         table(options.wordpiece.lowercase,
               [](char32_t c) { return static_cast<std::uint32_t>(c); }),
-        counts(1) {}
+        counts(options.threads, [this](std::string_view text, WordCounts& into) {
+          split_words(table, text, CountingSink{into});
+        }) {}
 
   WordPieceTrainerOptions options;
   CharacterTable table;
-  std::vector<WordCounts> counts;  // one per thread; sums do not depend on who counted what
-
-  std::vector<CountedWord> words() const {
-    WordCounts all;
-    for (const WordCounts& part : counts) all.add(part);
-    return all.sorted();
-  }
+  ParallelWordCounts counts;
 };
 
 WordPieceTrainer::WordPieceTrainer(WordPieceTrainerOptions options)
-    : state_(std::make_unique<State>(options)) {}
+    : state_(std::make_unique<State>(options)) {
+  check_size_multiple(options.size_multiple);
+}
 
 WordPieceTrainer::~WordPieceTrainer() = default;
 
-void WordPieceTrainer::add(const std::vector<std::string>& texts) {
-  std::size_t bytes = 0;
-  for (const std::string& text : texts) bytes += text.size();
-  // A thread costs as much as counting some kilobytes, and its counters need 9 MB.
-  constexpr std::size_t kBytesPerThread = std::size_t{64} << 10;
-  const std::size_t threads = std::clamp<std::size_t>(
-      bytes / kBytesPerThread, 1, static_cast<std::size_t>(state_->options.threads));
-  if (state_->counts.size() < threads) state_->counts.resize(threads);
-
-  std::atomic<std::size_t> next{0};
-  const auto count = [&](WordCounts& counts) {
-    for (std::size_t i = next++; i < texts.size(); i = next++) counts.add(state_->table, texts[i]);
-  };
-  std::vector<std::future<void>> others;
-  for (std::size_t t = 1; t < threads; ++t) {
-    others.push_back(std::async(std::launch::async, count, std::ref(state_->counts[t])));
-  }
-  count(state_->counts[0]);
-  for (std::future<void>& other : others) other.get();
-}
+void WordPieceTrainer::add(const std::vector<std::string>& texts) { state_->counts.add(texts); }
 
 std::vector<std::string> WordPieceTrainer::train(
     const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {
   const WordPieceTrainerOptions& options = state_->options;
-  const std::vector<CountedWord> words = state_->words();
+  const std::vector<CountedWord> words = state_->counts.sorted();
   const Alphabet alphabet = alphabet_of(words);
   check_size(alphabet, options);
 
   std::vector<std::string> tokens(std::begin(kSpecialTokens), std::end(kSpecialTokens));
-  PairMerger merger;
+  PairMerger merger(kContinuation, PairMerger::Ties::kByText);
   const auto add_character = [&](const std::string& text) {
     merger.symbol(text);
     tokens.push_back(text);
@@ -157,7 +138,7 @@ std::vector<std::string> WordPieceTrainer::train(
     if (use.count >= options.min_count && use.first) add_character(character);
   }
   for (const auto& [character, use] : alphabet) {
-    if (use.count >= options.min_count && use.inside) add_character("##" + character);
+    if (use.count >= options.min_count && use.inside) add_character(kContinuation + character);
   }
 
   for (const CountedWord& word : words) {
@@ -168,24 +149,22 @@ std::vector<std::string> WordPieceTrainer::train(
         symbols.clear();
         break;
       }
-      symbols.push_back(
-          merger.symbol(symbols.empty() ? std::string(character) : "##" + std::string(character)));
+      symbols.push_back(merger.symbol(symbols.empty() ? std::string(character)
+                                                      : kContinuation + std::string(character)));
     }
     if (symbols.size() > 1) merger.add_word(symbols, word.count);
   }
 
   std::size_t known = tokens.size() - kSpecialCount;
   while (tokens.size() < options.vocab_size) {
-    const auto joined = merger.merge_next(std::max<std::uint64_t>(options.min_count, 1));
-    if (!joined) break;
-    if (*joined < known) continue;  // reached before by way of other halves
+    const auto merge = merger.merge_next(std::max<std::uint64_t>(options.min_count, 1));
+    if (!merge) break;
+    if (merge->joined < known) continue;  // reached before by way of other halves
     ++known;
-    tokens.push_back(merger.text(*joined));
+    tokens.push_back(merger.text(merge->joined));
     if (progress) progress(tokens.size(), options.vocab_size);
   }
-  for (std::size_t i = 0; tokens.size() < options.vocab_size; ++i) {
-    tokens.push_back("[unused" + std::to_string(i) + "]");
-  }
+  add_unused_tokens(tokens, padded_size(options.vocab_size, options.size_multiple));
   if (progress) progress(tokens.size(), options.vocab_size);
   return tokens;
 }

@@ -13,10 +13,12 @@
 namespace tupelo {
 
 struct WordPieceTrainerOptions {
-  // Final size, special tokens included; the result is padded with [unusedN] to this size when the
-  // text offers fewer merges.
+  // Special tokens included; the result is padded with [unusedN] to this size when the text offers
+  // fewer merges, and further to a multiple of `size_multiple`. The default is for Chinese: all
+  // characters that matter and the commonest pieces of what else occurs.
   std::uint32_t vocab_size = 8192;
-  std::uint64_t min_count = 2;  // of a character or a pair
+  std::uint32_t size_multiple = 1;  // 64 suits tensor cores
+  std::uint64_t min_count = 2;      // of a character or a pair
   WordPieceOptions wordpiece;
   int threads = 1;
 };
@@ -26,7 +28,7 @@ struct WordPieceTrainerOptions {
 // words (times threads), not by the text.
 class WordPieceTrainer {
  public:
-  // Throws std::invalid_argument when threads < 1.
+  // Throws std::invalid_argument when threads or size_multiple < 1.
   explicit WordPieceTrainer(WordPieceTrainerOptions options);
   ~WordPieceTrainer();
 

@@ -12,9 +12,11 @@ import sys
 try:
     import tokenizers
     from tokenizers import Tokenizer
-    from tokenizers.models import WordPiece
+    from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+    from tokenizers.models import BPE, WordPiece
     from tokenizers.normalizers import BertNormalizer
-    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel
+    from tokenizers.trainers import BpeTrainer
 except ImportError:
     sys.exit("the Python package tokenizers is missing, without it nothing can be compared: "
              "pip install tokenizers==0.23.3")
@@ -31,6 +33,27 @@ def hf_tokenizer(vocab, lowercase):
                                           strip_accents=None, lowercase=lowercase)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     return tokenizer
+
+
+ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def hf_bpe(folder, prefix):
+    """RobertaTokenizerFast without its special tokens, which it would find even in raw text."""
+    tokenizer = Tokenizer(BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=prefix)
+    tokenizer.decoder = ByteLevelDecoder()
+    return tokenizer
+
+
+def train_hf_bpe(folder, size, lines, min_count=2):
+    """Writes vocab.json and merges.txt as ByteLevelBPETokenizer's trainer learns them."""
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(lines, BpeTrainer(
+        vocab_size=size, min_frequency=min_count, special_tokens=ROBERTA_SPECIAL,
+        show_progress=False, initial_alphabet=ByteLevel.alphabet()))
+    tokenizer.model.save(str(folder))
 
 
 def read_vocab(path):
@@ -51,7 +74,12 @@ def frame(lines):
 
 
 def our_encode(tool, vocab_path, lowercase, lines):
-    command = [tool, "encode", str(vocab_path), "uncased" if lowercase else "cased"]
+    return our_ids(tool, vocab_path, "uncased" if lowercase else "cased", lines)
+
+
+def our_ids(tool, path, option, lines):
+    """(ids, word flags) of each line, by the tokenizer at `path`."""
+    command = [tool, "encode", str(path), option]
     out = subprocess.run(command, input=frame(lines), stdout=subprocess.PIPE, check=True).stdout
     at = 0
     for _ in lines:
@@ -62,6 +90,22 @@ def our_encode(tool, vocab_path, lowercase, lines):
         yield ids, flags
     if at != len(out):
         sys.exit(f"{tool} answered {len(out) - at} bytes too many")
+
+
+def our_decode(tool, path, ids_of_lines):
+    records = [struct.pack(f"={len(ids)}I", *ids) for ids in ids_of_lines]
+    out = subprocess.run([tool, "decode", str(path)], input=frame(records), stdout=subprocess.PIPE,
+                         check=True).stdout
+    at = 0
+    while at < len(out):
+        (size,) = struct.unpack_from("=I", out, at)
+        yield out[at + 4:at + 4 + size].decode()
+        at += 4 + size
+
+
+def our_files(tool, path, option, folder):
+    """Lets our tokenizer write its files into `folder`."""
+    subprocess.run([tool, "write", str(path), option, str(folder)], check=True)
 
 
 def our_vocab(tool, size, min_count, lowercase, lines, threads=1):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes vectors/: texts, vocabularies learnt from them, and what HF's tokenizer makes of them.
 
-    make_vectors.py TOOL        TOOL is the built wordpiece_stream
+    make_vectors.py TOOL        TOOL is the built tokenizer_stream
 
 Real text: Tang and Song poems (fortunes-zh) and the Apache licence; the rest is random, drawn from a
 pool of characters so that the vocabularies know them. Answers are one line per text: token ids, with a
@@ -67,6 +67,17 @@ def answer(ids, flags):
     return "".join((" " if flag else ",") + str(i) for i, flag in zip(ids, flags)).strip()
 
 
+def make_byte_bpe(lines):
+    """A vocabulary learnt by HF's trainer, and what its tokenizer makes of every third line."""
+    folder = FOLDER / "byte_bpe"
+    folder.mkdir(exist_ok=True)
+    hf.train_hf_bpe(folder, 1500, lines)
+    for prefix in (False, True):
+        answers = [answer(*encoded) + "\n"
+                   for encoded in hf.hf_encode(hf.hf_bpe(folder, prefix), lines[::3])]
+        (folder / f"ids_{'prefix' if prefix else 'plain'}.txt").write_text("".join(answers))
+
+
 def main(tool):
     FOLDER.mkdir(exist_ok=True)
     lines = texts()
@@ -80,6 +91,7 @@ def main(tool):
         (FOLDER / f"ids_{casing}.txt").write_text("".join(answers))
         digests = [f"{digest:016x}\n" for digest in code_point_digests(lowercase)]
         (FOLDER / f"code_points_{casing}.txt").write_text("".join(digests))
+    make_byte_bpe(lines)
     print(f"{len(lines)} lines")
 
 

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer/byte_alphabet.h"
 #include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/utf8.h"
 
 namespace tupelo::testing {
 
@@ -42,6 +45,51 @@ inline std::unique_ptr<Tokenizer> make_wordpiece(const std::vector<std::string>&
   for (const std::string& token : tokens) text += token + "\n";
   const TemporaryFile file(text);
   return load_wordpiece(file.path(), options);
+}
+
+// A folder that goes away, with files of these names and contents.
+class TemporaryFiles {
+ public:
+  explicit TemporaryFiles(const std::vector<TokenizerFile>& files = {}) {
+    std::string name = (std::filesystem::temp_directory_path() / "tupelo-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
+    path_ = name;
+    for (const TokenizerFile& file : files) write(file.name, file.content);
+  }
+  ~TemporaryFiles() { std::filesystem::remove_all(path_); }
+  TemporaryFiles(const TemporaryFiles&) = delete;
+  TemporaryFiles& operator=(const TemporaryFiles&) = delete;
+  void write(const std::string& name, std::string_view content) const {
+    std::ofstream(path_ / name, std::ios::binary) << content;
+  }
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// vocab.json and merges.txt: `tokens` with ids from 0.
+inline std::vector<TokenizerFile> byte_bpe_files_of(const std::vector<std::string>& tokens,
+                                                    const std::vector<std::string>& merges) {
+  nlohmann::json vocabulary = nlohmann::json::object();
+  for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary[tokens[id]] = id;
+  std::string lines = "#version: 0.2\n";
+  for (const std::string& merge : merges) lines += merge + "\n";
+  return {{"vocab.json", vocabulary.dump()}, {"merges.txt", lines}};
+}
+
+// The special tokens, the 256 bytes, what the merges make.
+inline std::vector<std::string> byte_bpe_tokens(const std::vector<std::string>& merges) {
+  std::vector<std::string> tokens{"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+  for (int byte = 0; byte < 256; ++byte) {
+    tokens.push_back(to_utf8(byte_symbol(static_cast<std::uint8_t>(byte))));
+  }
+  for (std::string merge : merges) {
+    merge.erase(merge.find(' '), 1);
+    tokens.push_back(merge);
+  }
+  return tokens;
 }
 
 inline std::vector<std::string> read_lines(const std::filesystem::path& path) {

@@ -62,16 +62,16 @@ TEST(VocabularyFile, NamesTheLineAtFault) {
 
 TEST(VocabularyFile, NamesTheMissingSpecialToken) {
   EXPECT_EQ(complaint("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n"),
-            "none of its 5 lines is [MASK]; [PAD], [UNK], [CLS], [SEP] and [MASK] must be there");
+            "none of its 5 tokens is [MASK]; [PAD], [UNK], [CLS], [SEP] and [MASK] must be there");
   EXPECT_EQ(complaint("[pad]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"),
-            "none of its 5 lines is [PAD]; [PAD], [UNK], [CLS], [SEP] and [MASK] must be there");
+            "none of its 5 tokens is [PAD]; [PAD], [UNK], [CLS], [SEP] and [MASK] must be there");
 }
 
 TEST(VocabularyFile, RefusesWhatIsTooLarge) {
   const std::string line(1000, 'x');
   std::string huge;
   while (huge.size() <= kMaxVocabularyBytes) huge += line + "\n";
-  EXPECT_EQ(complaint(huge), "larger than 16 MiB: is this a vocabulary with one token per line?");
+  EXPECT_EQ(complaint(huge), "larger than 16 MiB, the most that is read");
   std::string many;
   for (std::size_t i = 0; i <= kMaxVocabularyTokens; ++i) many += std::to_string(i) + "\n";
   EXPECT_EQ(complaint(many), "line 1048577: more than 1048576 tokens");
