@@ -24,7 +24,7 @@ if jieba.__version__ != VERSION:
     sys.exit(f"jieba {jieba.__version__} is installed, but the rules follow {VERSION}")
 
 DICTIONARY = pathlib.Path(jieba.__file__).parent / "dict.txt"
-CORPUS_PARAGRAPHS = 20_000
+CORPUS_PARAGRAPHS = 8_000
 
 # Words to keep whole, to forbid, to weigh; with and without frequency and tag; known ones and new ones.
 USER_WORDS = """云计算
@@ -86,7 +86,7 @@ def installed_lines():
         path = pathlib.Path("/usr/share/games/fortunes") / name
         if path.exists():
             lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return list(dict.fromkeys(line for line in lines if line.strip()))
+    return list(dict.fromkeys(line for line in lines if line.strip()))[:8_000]
 
 
 def random_lines(count, seed):
@@ -131,15 +131,15 @@ def main(tool, corpus=None):
         rng = random.Random(7)
         joined = ["".join(rng.sample(words, 2)) for _ in range(300)]
         user.write_text(USER_WORDS + "\n".join(joined) + "\n", encoding="utf-8")
-        random_text = random_lines(20_000, seed=4)
+        random_text = random_lines(6_000, seed=4)
         user_text = ["".join(rng.choice(USER_WORDS.split() + joined + words) for _ in range(12))
-                     for _ in range(5_000)]
+                     for _ in range(2_000)]
         cases = ((jieba.Tokenizer(), [DICTIONARY]), (user_tokenizer(user), [DICTIONARY, user]))
         for tokenizer, dictionaries in cases:
             name = f"{len(dictionaries)} dictionaries"
-            compare(f"{name}, installed", tool, tokenizer, dictionaries, installed_lines(), 4_000)
-            compare(f"{name}, random", tool, tokenizer, dictionaries, random_text, 20_000)
-            compare(f"{name}, user words", tool, tokenizer, dictionaries, user_text, 5_000)
+            compare(f"{name}, installed", tool, tokenizer, dictionaries, installed_lines(), 6_000)
+            compare(f"{name}, random", tool, tokenizer, dictionaries, random_text, 6_000)
+            compare(f"{name}, user words", tool, tokenizer, dictionaries, user_text, 2_000)
             if corpus:
                 compare(f"{name}, corpus", tool, tokenizer, dictionaries, list(corpus_paragraphs(corpus)),
                         CORPUS_PARAGRAPHS)
