@@ -14,6 +14,16 @@ namespace tupelo {
 
 enum class Split { kTrain, kHeldOut };
 
+// What found the words of a corpus.
+struct SegmenterInfo {
+  struct File {
+    std::string file, sha256;
+  };
+  std::string kind;         // empty: the tokenizer alone; "spaces"; "dictionary"
+  std::string fingerprint;  // of a dictionary: see Segmenter::fingerprint
+  std::vector<File> files;  // the dictionary, then the user's
+};
+
 struct CorpusInfo {
   std::string language;
   std::string tokenizer_kind;
@@ -21,6 +31,7 @@ struct CorpusInfo {
   std::uint32_t vocab_size = 0;
   SpecialTokens special;
   std::vector<std::uint32_t> reserved_ids;  // sorted; see Tokenizer::reserved_ids
+  SegmenterInfo segmenter = {};
   std::string digest;  // SHA-256 (hex) over the digests of all shards of both splits
 };
 

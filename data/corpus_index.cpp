@@ -64,6 +64,16 @@ Json tokenizer_json(const CorpusInfo& info) {
           {"reserved_ids", info.reserved_ids}};
 }
 
+Json segmenter_json(const SegmenterInfo& segmenter) {
+  Json json = {{"kind", segmenter.kind}};
+  if (segmenter.fingerprint.empty()) return json;
+  json["fingerprint"] = segmenter.fingerprint;
+  for (const SegmenterInfo::File& file : segmenter.files) {
+    json["files"].push_back({{"file", file.file}, {"sha256", file.sha256}});
+  }
+  return json;
+}
+
 Json source_json(const CorpusIndex& index) {
   Json files = Json::array();
   for (const auto& source : index.sources) {
@@ -185,6 +195,23 @@ void check_ids(const IndexReader& reader, const CorpusInfo& info) {
   }
 }
 
+SegmenterInfo read_segmenter(const IndexReader& reader) {
+  SegmenterInfo segmenter;
+  if (!reader.root().contains("segmenter")) return segmenter;
+  const Json& json = reader.member(reader.root(), "segmenter");
+  segmenter.kind = reader.text(json, "kind");
+  if (segmenter.kind == "spaces") return segmenter;
+  if (segmenter.kind != "dictionary") {
+    reader.refuse("key 'segmenter' is of kind '" + segmenter.kind +
+                  "', neither 'dictionary' nor 'spaces'");
+  }
+  segmenter.fingerprint = reader.text(json, "fingerprint");
+  for (const Json& file : reader.list(json, "files")) {
+    segmenter.files.push_back({reader.text(file, "file"), reader.text(file, "sha256")});
+  }
+  return segmenter;
+}
+
 CorpusInfo read_info(const IndexReader& reader) {
   const Json& tokenizer = reader.member(reader.root(), "tokenizer");
   const Json& special = reader.member(tokenizer, "special");
@@ -202,6 +229,7 @@ CorpusInfo read_info(const IndexReader& reader) {
     info.reserved_ids.push_back(reader.as_id(id, "reserved_ids"));
   }
   check_ids(reader, info);
+  info.segmenter = read_segmenter(reader);
   info.digest = reader.text(reader.root(), "digest");
   return info;
 }
@@ -235,7 +263,7 @@ std::string corpus_digest(const CorpusIndex& index) {
 }
 
 std::string format_corpus_index(const CorpusIndex& index) {
-  const Json json = {
+  Json json = {
       {"format", shard_layout::kFormat},
       {"version", shard_layout::kVersion},
       {"digest", corpus_digest(index)},
@@ -245,6 +273,7 @@ std::string format_corpus_index(const CorpusIndex& index) {
       {"shard_tokens", index.shard_tokens},
       {"splits", {{"train", split_json(index.train)}, {"held-out", split_json(index.held_out)}}},
       {"source", source_json(index)}};
+  if (!index.info.segmenter.kind.empty()) json["segmenter"] = segmenter_json(index.info.segmenter);
   // File names are bytes of any kind, JSON is not.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -18,21 +18,11 @@ std::int64_t tokens_of(const Pieces& pieces) {
   return tokens;
 }
 
-// Offset of the first token of the word that token `offset` belongs to.
-std::uint64_t word_begin(const ShardedCorpus& corpus, std::uint64_t document,
-                         std::uint64_t offset) {
-  while (offset > 0 && !corpus.begins_word(document, offset)) --offset;
-  return offset;
-}
-
 // Lays rows into one flat [B,T] array of ids and collects what was masked.
 class RowWriter {
  public:
   RowWriter(const ShardedCorpus& corpus, const DataOptions& options)
-      : corpus_(corpus),
-        info_(corpus.info()),
-        masker_(info_, options),
-        whole_word_(options.masking == Masking::kWholeWord) {}
+      : corpus_(corpus), info_(corpus.info()), masker_(info_, options) {}
 
   // Fills ids[0, tokens_of(pieces)), which begin at `position` of the flat batch.
   void write(const Pieces& pieces, std::uint64_t epoch, std::int64_t position, std::int64_t* ids) {
@@ -56,20 +46,25 @@ class RowWriter {
     tokens_.resize(piece.count);
     corpus_.read(piece.document, piece.first, piece.count, tokens_.data());
     check_ids(piece);
-    std::uint64_t first_word = piece.first;
-    if (whole_word_) {
-      word_starts_.resize(piece.count);
-      corpus_.read_word_starts(piece.document, piece.first, piece.count, word_starts_.data());
-      first_word = word_begin(corpus_, piece.document, piece.first);
-    }
     masked_.clear();
-    masker_.mask(epoch, piece.document, piece.first, tokens_, word_starts_, first_word, masked_);
+    masker_.mask(epoch, piece.document, piece.first, tokens_, word_flags(piece), masked_);
     for (const MaskedToken& token : masked_) {
       positions.push_back(position + token.index);
       labels.push_back(token.original);
       masks_hash += mask_hash(epoch, piece.document, piece.first + token.index, token.replacement);
     }
     std::copy(tokens_.begin(), tokens_.end(), ids);
+  }
+
+  WordFlags word_flags(const RowPlan::Piece& piece) {
+    if (!masker_.needs_words()) return {};
+    const std::vector<std::uint64_t>& offsets = corpus_.document_offsets();
+    const std::uint64_t length = offsets[piece.document + 1] - offsets[piece.document];
+    const std::uint64_t first = piece.first - std::min(piece.first, masker_.flags_before());
+    const std::uint64_t end = std::min(length, piece.first + piece.count + masker_.flags_behind());
+    word_starts_.resize(end - first);
+    corpus_.read_word_starts(piece.document, first, end - first, word_starts_.data());
+    return {first, word_starts_};
   }
 
   void check_ids(const RowPlan::Piece& piece) const {
@@ -83,7 +78,6 @@ class RowWriter {
   const ShardedCorpus& corpus_;
   const CorpusInfo& info_;
   Masker masker_;
-  bool whole_word_;
   std::vector<std::uint32_t> tokens_;
   std::vector<std::uint8_t> word_starts_;
   std::vector<MaskedToken> masked_;

@@ -13,6 +13,7 @@
 #include "data/document_text.h"
 #include "data/ordered_pipeline.h"
 #include "data/prepare_options.h"
+#include "data/segmenter/word_rules.h"
 #include "data/stored_tokenizer.h"
 #include "data/tokenizer/wordpiece_trainer.h"
 
@@ -37,6 +38,16 @@ struct TokenizedBatch {
   std::uint64_t empty_documents = 0, invalid_bytes = 0, unknown_tokens = 0;
 };
 
+SegmenterInfo segmenter_info(const WordRules& words) {
+  SegmenterInfo info{.kind = words.kind(), .fingerprint = {}, .files = {}};
+  if (words.segmenter() == nullptr) return info;
+  info.fingerprint = words.segmenter()->fingerprint();
+  for (const DictionaryFile& file : words.segmenter()->files()) {
+    info.files.push_back({file.file.string(), file.sha256});
+  }
+  return info;
+}
+
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const Progress& progress)
@@ -44,6 +55,7 @@ class Preparation {
         progress_(progress),
         sources_(list_text_sources(options.inputs, options.format)),
         extractor_(sources_, options_.text_key),
+        words_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented),
         corpus_(options.output, options.force) {
     for (const TextSource& source : sources_) total_bytes_ += source.bytes;
   }
@@ -77,6 +89,7 @@ class Preparation {
   const Progress& progress_;
   const std::vector<TextSource> sources_;
   const TextExtractor extractor_;
+  const WordRules words_;
   UnfinishedCorpus corpus_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::uint64_t total_bytes_ = 0;
@@ -115,7 +128,7 @@ std::string Preparation::trained_vocabulary() const {
         std::uint64_t ignored = 0;
         std::vector<std::string> texts;
         for (RawDocument& document : batch.documents) {
-          std::string text = extractor_.text_of(std::move(document), ignored);
+          std::string text = words_.plain_text(extractor_.text_of(std::move(document), ignored));
           if (is_held_out(document_hash(text, digest), options_.held_out)) continue;
           texts.push_back(std::move(text));
         }
@@ -137,6 +150,7 @@ CorpusInfo Preparation::info() const {
           .vocab_size = tokenizer_->vocab_size(),
           .special = tokenizer_->special_tokens(),
           .reserved_ids = tokenizer_->reserved_ids(),
+          .segmenter = segmenter_info(words_),
           .digest = {}};
 }
 
@@ -145,14 +159,16 @@ TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
   ContentDigest digest;
   for (RawDocument& document : batch.documents) {
     const std::uint64_t source = document.source;
-    const std::string text = extractor_.text_of(std::move(document), result.invalid_bytes);
+    const WordText words =
+        words_.words_of(extractor_.text_of(std::move(document), result.invalid_bytes));
     const std::size_t before = result.ids.size();
-    tokenizer_->encode(text, result.ids, &result.word_start);
+    WordRules::encode(*tokenizer_, words, result.ids, result.word_start);
     if (result.ids.size() == before) {
       ++result.empty_documents;
       continue;
     }
-    result.documents.push_back({result.ids.size() - before, source, document_hash(text, digest)});
+    result.documents.push_back(
+        {result.ids.size() - before, source, document_hash(words.text, digest)});
   }
   const std::uint32_t unknown = tokenizer_->special_tokens().unk;
   result.unknown_tokens =

@@ -25,6 +25,13 @@ void check_language(const std::string& language) {
           "language '" + language + "' is not a short tag such as zh or en-GB");
 }
 
+void check_segmenter(const PrepareOptions& options) {
+  require(!options.pre_segmented || !options.segmenter_dictionary,
+          "pre-segmented input needs no dictionary to find its words: give one of the two");
+  require(options.user_dictionaries.empty() || options.segmenter_dictionary,
+          "user dictionaries only add to a dictionary, but none was given");
+}
+
 void check_values(const PrepareOptions& options) {
   require(!options.inputs.empty(), "no input was given: name files or folders of text");
   require(!options.output.empty(), "no output was given: name the folder of the new corpus");
@@ -41,6 +48,7 @@ void check_values(const PrepareOptions& options) {
           "threads " + std::to_string(options.threads) + " is not between 1 and " +
               std::to_string(kMostThreads));
   check_language(options.language);
+  check_segmenter(options);
 }
 
 // An output inside an input would be read as text by the next run.

@@ -39,6 +39,14 @@ class IdentityCheck {
     if (found != expected) refuse(name, std::to_string(found), std::to_string(expected));
   }
 
+  // The attribute is there only for what is not empty.
+  void expect_if_known(const char* name, const std::string& expected) const {
+    const std::string found = reader_.has_attribute(name) ? reader_.text_attribute(name) : "";
+    if (found != expected) {
+      refuse(name, found.empty() ? "missing" : found, expected.empty() ? "none" : expected);
+    }
+  }
+
  private:
   [[noreturn]] void refuse(const char* name, const std::string& found,
                            const std::string& expected) const {
@@ -65,6 +73,8 @@ void check_identity(const Hdf5Reader& reader, const std::filesystem::path& file,
   check.expect("language", identity.language);
   check.expect("tokenizer_kind", identity.tokenizer_kind);
   check.expect("tokenizer_sha256", identity.tokenizer_fingerprint);
+  check.expect_if_known("segmenter_kind", identity.segmenter_kind);
+  check.expect_if_known("segmenter_sha256", identity.segmenter_fingerprint);
   check.expect("vocab_size", identity.vocab_size);
   check.expect("pad_id", identity.special.pad);
   check.expect("unk_id", identity.special.unk);
@@ -82,6 +92,8 @@ ShardIdentity shard_identity(const CorpusInfo& info, Split split) {
           .language = info.language,
           .tokenizer_kind = info.tokenizer_kind,
           .tokenizer_fingerprint = info.tokenizer_fingerprint,
+          .segmenter_kind = info.segmenter.kind,
+          .segmenter_fingerprint = info.segmenter.fingerprint,
           .vocab_size = info.vocab_size,
           .special = info.special};
 }

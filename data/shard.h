@@ -18,6 +18,7 @@ std::string split_name(Split split);  // "train", "held-out"
 // What a shard says about the corpus that it belongs to.
 struct ShardIdentity {
   std::string split, language, tokenizer_kind, tokenizer_fingerprint;
+  std::string segmenter_kind, segmenter_fingerprint;  // empty when there is none
   std::uint32_t vocab_size = 0;
   SpecialTokens special;
 };

@@ -26,6 +26,11 @@ void add_identity(Hdf5Image& image, const ShardIdentity& identity) {
   image.add_attribute("language", identity.language);
   image.add_attribute("tokenizer_kind", identity.tokenizer_kind);
   image.add_attribute("tokenizer_sha256", identity.tokenizer_fingerprint);
+  const auto add_if_known = [&](const char* name, const std::string& value) {
+    if (!value.empty()) image.add_attribute(name, value);
+  };
+  add_if_known("segmenter_kind", identity.segmenter_kind);
+  add_if_known("segmenter_sha256", identity.segmenter_fingerprint);
   image.add_attribute("vocab_size", identity.vocab_size);
   image.add_attribute("pad_id", identity.special.pad);
   image.add_attribute("unk_id", identity.special.unk);

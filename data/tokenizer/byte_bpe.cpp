@@ -171,6 +171,9 @@ class ByteBpeTokenizer final : public Tokenizer {
 
   void encode(std::string_view text, std::vector<std::uint32_t>& ids,
               std::vector<std::uint8_t>* word_start) const override;
+  void encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
+                         std::vector<std::uint8_t>& word_start,
+                         std::vector<TextSpan>& spans) const override;
   std::string decode(const std::vector<std::uint32_t>& ids) const override;
 
   std::uint32_t vocab_size() const override {
@@ -210,6 +213,23 @@ void ByteBpeTokenizer::encode(std::string_view text, std::vector<std::uint32_t>&
     word_start->push_back(1);
     word_start->insert(word_start->end(), ids.size() - before - 1, 0);
   });
+}
+
+void ByteBpeTokenizer::encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
+                                         std::vector<std::uint8_t>& word_start,
+                                         std::vector<TextSpan>& spans) const {
+  const std::size_t first = ids.size();
+  encode(text, ids, &word_start);
+  std::string copy;
+  // The tokens are the text, behind a space that it may not have.
+  const std::size_t added =
+      text_to_split(text, model_.options.add_prefix_space, copy).size() - text.size();
+  std::size_t at = 0;
+  for (std::size_t i = first; i < ids.size(); ++i) {
+    const std::size_t begin = at;
+    at += bytes_[ids[i]].size();
+    spans.push_back({begin - std::min(begin, added), at - std::min(at, added)});
+  }
 }
 
 std::string ByteBpeTokenizer::decode(const std::vector<std::uint32_t>& ids) const {

@@ -1,6 +1,7 @@
 // Text to token ids and back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,6 +10,12 @@
 #include <vector>
 
 namespace tupelo {
+
+// Bytes [begin, end) of a text.
+struct TextSpan {
+  std::size_t begin = 0, end = 0;
+  bool operator==(const TextSpan&) const = default;
+};
 
 struct SpecialTokens {
   std::uint32_t pad = 0, unk = 0, cls = 0, sep = 0, mask = 0;
@@ -33,6 +40,13 @@ class Tokenizer {
   // pre-tokenizer sees it) begins.
   virtual void encode(std::string_view text, std::vector<std::uint32_t>& ids,
                       std::vector<std::uint8_t>* word_start = nullptr) const = 0;
+
+  // encode(), and for each id the bytes of `text` that it stands for, rising. Ids whose parts of
+  // the text cannot be told apart, such as the pieces of a word that was normalised, share those of
+  // the whole word. `text` must be valid UTF-8.
+  virtual void encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
+                                 std::vector<std::uint8_t>& word_start,
+                                 std::vector<TextSpan>& spans) const = 0;
 
   // Readable text. Throws std::out_of_range for an id that is not below vocab_size(); so does
   // token().

@@ -57,11 +57,23 @@ void append_hangul(WordBuffer& word, char32_t syllable);
 //   sink.isolated(payload)     an ideograph or a punctuation mark
 //   sink.word(bytes)           a word of at most kMaxCharacters characters, valid during the call
 //   sink.long_word()           a longer one
+// and, right before each of them, where there is such a member,
+//   sink.source(begin, end)    the bytes of the text that it came from
 template <class Sink>
 void split_words(const CharacterTable& table, std::string_view text, Sink&& sink) {
   WordBuffer word;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const char* word_begin = at;
+  const auto tell_source = [&](const char* from, const char* to) {
+    if constexpr (requires { sink.source(std::size_t{}, std::size_t{}); }) {
+      sink.source(static_cast<std::size_t>(from - text.data()),
+                  static_cast<std::size_t>(to - text.data()));
+    }
+  };
   const auto end_word = [&] {
     if (word.empty()) return;
+    tell_source(word_begin, at);
     if (word.too_long()) {
       sink.long_word();
     } else {
@@ -69,8 +81,6 @@ void split_words(const CharacterTable& table, std::string_view text, Sink&& sink
     }
     word.clear();
   };
-  const char* at = text.data();
-  const char* const end = at + text.size();
   while (at != end) {
     const Utf8Character character = read_utf8(at, end);
     const CharacterEntry entry = table[character.code_point];
@@ -79,12 +89,16 @@ void split_words(const CharacterTable& table, std::string_view text, Sink&& sink
         word.append(at, character.bytes);
         break;
       case CharacterAction::kDrop:
+        if (word.empty()) word_begin = at + character.bytes;
         break;
       case CharacterAction::kEndWord:
         end_word();
+        word_begin = at + character.bytes;
         break;
       case CharacterAction::kIsolate:
         end_word();
+        word_begin = at + character.bytes;
+        tell_source(at, word_begin);
         sink.isolated(entry.payload());
         break;
       case CharacterAction::kMap: {
@@ -99,6 +113,7 @@ void split_words(const CharacterTable& table, std::string_view text, Sink&& sink
         word.append_in_order(table, at, character.bytes, entry.payload());
         break;
       case CharacterAction::kFence:
+        if (word.empty()) word_begin = at + character.bytes;
         word.fence();
         break;
     }

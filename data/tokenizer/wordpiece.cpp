@@ -64,6 +64,9 @@ class WordPieceTokenizer final : public Tokenizer {
 
   void encode(std::string_view text, std::vector<std::uint32_t>& ids,
               std::vector<std::uint8_t>* word_start) const override;
+  void encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
+                         std::vector<std::uint8_t>& word_start,
+                         std::vector<TextSpan>& spans) const override;
   std::string decode(const std::vector<std::uint32_t>& ids) const override;
 
   std::uint32_t vocab_size() const override { return static_cast<std::uint32_t>(tokens_.size()); }
@@ -105,9 +108,10 @@ class WordPieceTokenizer final : public Tokenizer {
 class WordPieceTokenizer::Output {
  public:
   Output(const WordPieceTokenizer& tokenizer, std::vector<std::uint32_t>& ids,
-         std::vector<std::uint8_t>* word_start)
-      : tokenizer_(tokenizer), ids_(ids), word_start_(word_start) {}
+         std::vector<std::uint8_t>* word_start, std::vector<TextSpan>* spans)
+      : tokenizer_(tokenizer), ids_(ids), word_start_(word_start), spans_(spans) {}
 
+  void source(std::size_t begin, std::size_t end) { source_ = {begin, end}; }
   void isolated(std::uint32_t id) { push(id, true); }
   void long_word() { push(tokenizer_.special_tokens_.unk, true); }
 
@@ -149,21 +153,31 @@ class WordPieceTokenizer::Output {
   void push(std::uint32_t id, bool begins_word) {
     ids_.push_back(id);
     if (word_start_ != nullptr) word_start_->push_back(begins_word ? 1 : 0);
+    if (spans_ != nullptr) spans_->push_back(source_);
   }
 
   void take_back(std::size_t pieces) {
     ids_.resize(ids_.size() - pieces);
     if (word_start_ != nullptr) word_start_->resize(word_start_->size() - pieces);
+    if (spans_ != nullptr) spans_->resize(spans_->size() - pieces);
   }
 
   const WordPieceTokenizer& tokenizer_;
   std::vector<std::uint32_t>& ids_;
   std::vector<std::uint8_t>* word_start_;
+  std::vector<TextSpan>* spans_;
+  TextSpan source_;
 };
 
 void WordPieceTokenizer::encode(std::string_view text, std::vector<std::uint32_t>& ids,
                                 std::vector<std::uint8_t>* word_start) const {
-  split_words(characters_, text, Output(*this, ids, word_start));
+  split_words(characters_, text, Output(*this, ids, word_start, nullptr));
+}
+
+void WordPieceTokenizer::encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
+                                           std::vector<std::uint8_t>& word_start,
+                                           std::vector<TextSpan>& spans) const {
+  split_words(characters_, text, Output(*this, ids, &word_start, &spans));
 }
 
 std::string WordPieceTokenizer::decode(const std::vector<std::uint32_t>& ids) const {

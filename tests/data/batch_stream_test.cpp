@@ -162,8 +162,11 @@ TEST_F(BatchStreamTest, MaskedPositionsRise) {
   }
 }
 
+constexpr Masking kAllMaskings[] = {Masking::kToken, Masking::kWholeWord, Masking::kSpan,
+                                    Masking::kNgram};
+
 TEST_F(BatchStreamTest, MasksDoNotDependOnWorldSizeOrMicroBatch) {
-  for (const Masking masking : {Masking::kToken, Masking::kWholeWord}) {
+  for (const Masking masking : kAllMaskings) {
     DataOptions chosen = options();
     chosen.masking = masking;
     const std::vector<MaskTuple> expected = sorted_masks(chosen, 1, 40);
@@ -178,8 +181,9 @@ TEST_F(BatchStreamTest, MasksDoNotDependOnWorldSizeOrMicroBatch) {
 }
 
 TEST_F(BatchStreamTest, MasksDoNotDependOnPackingOrSequenceLength) {
-  for (const Masking masking : {Masking::kToken, Masking::kWholeWord}) {
+  for (const Masking masking : kAllMaskings) {
     DataOptions chosen = options();
+    chosen.longest_word_tokens = 3;  // words of four are in the sample
     chosen.masking = masking;
     std::vector<MaskTuple> expected;
     std::uint64_t expected_hash = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 
@@ -21,10 +22,9 @@ std::vector<std::uint32_t> ordinary_tokens(std::size_t count) {
 }
 
 Masked mask(const Masker& masker, std::uint64_t epoch, std::uint64_t document, std::uint64_t first,
-            std::vector<std::uint32_t> tokens, const std::vector<std::uint8_t>& word_starts = {},
-            std::uint64_t first_word = 0) {
+            std::vector<std::uint32_t> tokens, const std::vector<std::uint8_t>& word_starts = {}) {
   Masked result{std::move(tokens), {}};
-  masker.mask(epoch, document, first, result.tokens, word_starts, first_word, result.masked);
+  masker.mask(epoch, document, first, result.tokens, {0, word_starts}, result.masked);
   return result;
 }
 
@@ -107,38 +107,6 @@ TEST(Masker, DependsOnSeedEpochAndDocument) {
   EXPECT_NE(base, mask(other_seed, 0, 0, 0, ordinary_tokens(1000)).tokens);
 }
 
-TEST(Masker, DoesNotDependOnHowADocumentIsCut) {
-  const CorpusInfo info = sample_info();
-  for (const Masking masking : {Masking::kToken, Masking::kWholeWord}) {
-    DataOptions options;
-    options.masking = masking;
-    const Masker masker(info, options);
-    const SampleDocument document = sample_documents(5, 1, 1, 400)[0];
-    std::vector<SampleDocument> long_ones = sample_documents(6, 200, 3000);
-    const SampleDocument& text =
-        *std::max_element(long_ones.begin(), long_ones.end(),
-                          [](const auto& a, const auto& b) { return a.ids.size() < b.ids.size(); });
-    const auto whole = mask(masker, 1, 2, 0, text.ids, text.word_start).tokens;
-    for (const std::size_t part : {1, 3, 7, 126, 1000}) {
-      std::vector<std::uint32_t> joined;
-      for (std::size_t first = 0; first < text.ids.size(); first += part) {
-        const std::size_t end = std::min(first + part, text.ids.size());
-        std::size_t word = first;
-        while (text.word_start[word] == 0) --word;
-        const auto tokens = mask(masker, 1, 2, first,
-                                 {text.ids.begin() + static_cast<std::ptrdiff_t>(first),
-                                  text.ids.begin() + static_cast<std::ptrdiff_t>(end)},
-                                 {text.word_start.begin() + static_cast<std::ptrdiff_t>(first),
-                                  text.word_start.begin() + static_cast<std::ptrdiff_t>(end)},
-                                 word)
-                                .tokens;
-        joined.insert(joined.end(), tokens.begin(), tokens.end());
-      }
-      EXPECT_EQ(joined, whole) << "cut every " << part;
-    }
-  }
-}
-
 TEST(Masker, WholeWordsAreMaskedTogetherAtTheSameRate) {
   const CorpusInfo info = sample_info();
   DataOptions options;
@@ -184,6 +152,7 @@ TEST(Masker, RefusesSharesOutOfRange) {
   refused(-0.1, 0.8, 0.1);
   refused(0.15, 0.8, 0.3);
   refused(0.15, -0.1, 0.3);
+  refused(std::nan(""), 0.8, 0.1);
   CorpusInfo reserved = sample_info(10);
   EXPECT_THROW(Masker(reserved, DataOptions{}), CorpusError);
 }

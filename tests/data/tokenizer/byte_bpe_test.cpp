@@ -140,6 +140,24 @@ TEST(ByteBpe, FlagsTheFirstTokenOfEachWord) {
   EXPECT_EQ(starts, (Flags{9, 1, 0, 1, 0, 1, 0, 1, 0}));
 }
 
+TEST(ByteBpe, TellsWhichBytesATokenStandsFor) {
+  const auto spans_of = [](const Tokenizer& tokenizer, const std::string& text) {
+    Ids ids, plain;
+    Flags starts, plain_starts;
+    std::vector<TextSpan> spans;
+    tokenizer.encode_with_spans(text, ids, starts, spans);
+    tokenizer.encode(text, plain, &plain_starts);
+    EXPECT_EQ(ids, plain);
+    EXPECT_EQ(starts, plain_starts);
+    return spans;
+  };
+  using Spans = std::vector<TextSpan>;
+  EXPECT_EQ(spans_of(*make({"a b"}), "ab 中"), (Spans{{0, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}}));
+  EXPECT_EQ(spans_of(*make({"a b"}, {.add_prefix_space = true}), "ab"), (Spans{{0, 0}, {0, 2}}));
+  EXPECT_EQ(spans_of(*make({"Ġ a"}, {.add_prefix_space = true}), "ab"), (Spans{{0, 1}, {1, 2}}));
+  EXPECT_EQ(spans_of(*make({"Ġ a"}), ""), Spans{});
+}
+
 TEST(ByteBpe, SetsASpaceBeforeTheTextWhenAsked) {
   const auto tokenizer = make({"Ġ a"}, {.add_prefix_space = true});
   EXPECT_EQ(encode(*tokenizer, "a"), (Ids{kFirstMerge}));

@@ -117,6 +117,20 @@ TEST(WordPiece, AppendsIdsAndWordFlags) {
   EXPECT_EQ(word_start, (Flags{9, 1, 1, 1, 0, 1, 1}));
 }
 
+TEST(WordPiece, TellsWhichBytesEachIdStandsFor) {
+  const auto tokenizer = testing::make_wordpiece({"ab", "##c", "中", "!", "e"});
+  std::vector<std::uint32_t> ids, expected;
+  std::vector<std::uint8_t> flags, expected_flags;
+  std::vector<TextSpan> spans;
+  // A dropped NUL, a word in two pieces, a character, an unknown word, an accent that goes.
+  const std::string text = std::string("\0 Abc", 5) + " 中!abx \x01" + "e\u0301\x01";
+  tokenizer->encode_with_spans(text, ids, flags, spans);
+  EXPECT_EQ(spans, (std::vector<TextSpan>{{2, 5}, {2, 5}, {6, 9}, {9, 10}, {10, 13}, {15, 19}}));
+  tokenizer->encode(text, expected, &expected_flags);
+  EXPECT_EQ(ids, expected);
+  EXPECT_EQ(flags, expected_flags);
+}
+
 TEST(WordPiece, TreatsSpecialTokenTextAsPlainText) {
   const auto tokenizer = make_wordpiece({"[", "]", "mask", "sep"});
   EXPECT_EQ(encode(*tokenizer, "[MASK][SEP]"),
