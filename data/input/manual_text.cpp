@@ -42,6 +42,15 @@ std::vector<std::string> arguments_of(std::string_view text) {
   }
 }
 
+// Those of mdoc that may stand inside a line.
+bool is_callable_macro(std::string_view word) {
+  return is_one_of(word, {"Ac",  "Ad", "An", "Ao", "Ap", "Aq", "Ar", "Bc", "Bo", "Bq", "Brc", "Bro",
+                          "Brq", "Cm", "Dc", "Do", "Dq", "Dv", "Em", "Er", "Ev", "Fa", "Fc",  "Fl",
+                          "Fn",  "Fo", "Ft", "Ic", "Li", "Lk", "Mt", "Nm", "No", "Ns", "Oc",  "Oo",
+                          "Op",  "Pa", "Pc", "Pf", "Po", "Pq", "Qc", "Ql", "Qo", "Qq", "Sc",  "So",
+                          "Sq",  "Sy", "Ta", "Tn", "Va", "Vt", "Xc", "Xo", "Xr"});
+}
+
 class ManualPage {
  public:
   void read(std::string_view page) {
@@ -73,6 +82,7 @@ class ManualPage {
   bool took_branch_ = true;
   int depth_ = 0;
   int open_braces_ = 0;        // of a conditional that is left out
+  std::string name_;           // of what an mdoc page is about
   std::string skipped_until_;  // the request that ends a definition
 };
 
@@ -222,15 +232,17 @@ void ManualPage::read_mdoc(std::string_view name, const std::vector<std::string>
     return;
   }
   if (name == "It") lines_.end_line();
+  if (name == "Nm" && name_.empty() && !arguments.empty()) name_ = arguments.front();
+  if (name == "Nm" && arguments.empty()) return say(name_);
+  if (name == "Xr" && arguments.size() > 1) {
+    return say(arguments[0] + "(" + arguments[1] + ")" +
+               (arguments.size() > 2 ? arguments[2] : std::string()));
+  }
   std::string text;
   bool dash = name == "Fl" || name == "Nd";
   for (const std::string& word : arguments) {
-    const bool is_macro =
-        is_one_of(word, {"Ad", "An", "Ap", "Aq", "Ar", "Bq", "Cm", "Dq", "Dv", "Em", "Er", "Ev",
-                         "Fa", "Fl", "Fn", "Ft", "Ic", "Li", "Nm", "No", "Ns", "Op", "Pa", "Pf",
-                         "Pq", "Ql", "Qq", "Sq", "Sy", "Ta", "Tn", "Va", "Vt", "Xr"});
     if (word == "Fl") dash = true;
-    if (is_macro) continue;
+    if (is_callable_macro(word)) continue;
     const bool closes = word.size() == 1 &&
                         std::string_view(".,:;)]?!").find(word.front()) != std::string_view::npos;
     if (!text.empty() && !closes) text += ' ';

@@ -52,6 +52,13 @@ bool is_grid_border(std::string_view text) {
          text.find_first_not_of("+-=") == std::string_view::npos;
 }
 
+// ":Author: name", unlike ":role:`text`"
+bool is_field(std::string_view text) {
+  if (text.front() != ':') return false;
+  const std::size_t end = text.substr(0, kLongestName).find(": ");
+  return end != std::string_view::npos && text.substr(0, end).find('`') == std::string_view::npos;
+}
+
 // Reads one piece of inline markup at the start of `rest`, or nothing.
 class Inline {
  public:
@@ -284,8 +291,7 @@ void RestructuredFile::read_text(std::string_view text) {
   } else if (text.starts_with("| ")) {
     flush();
     text.remove_prefix(2);
-  } else if (text.front() == ':' && text.find(": ") != std::string_view::npos && text[1] != '`' &&
-             text.find(":`") == std::string_view::npos) {
+  } else if (is_field(text)) {
     flush();  // a field, ":Author: name"
     text.remove_prefix(1);
   }

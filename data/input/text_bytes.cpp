@@ -48,6 +48,14 @@ constexpr Magic kOtherFormats[] = {
     {0, "PK\x03\x04", "it is a zip archive: unpack it first"},
     {257, "ustar", "it is a tar archive: unpack it first"},
     {0, "%PDF-", "it is a PDF: convert it with pdftotext"},
+    {0, "\x89PNG", "it is an image (PNG)"},
+    {0, "\xFF\xD8\xFF", "it is an image (JPEG)"},
+    {0, "GIF8", "it is an image (GIF)"},
+    {0, "\x89HDF", "it is an HDF5 file"},
+    {0,
+     "\x7F"
+     "ELF",
+     "it is a program"},
 };
 
 std::string_view other_format(std::string_view start) {
@@ -70,8 +78,6 @@ std::uint64_t invalid_bytes_of(std::string_view start) {
 std::string complaint_about(std::string_view start, const char* encoding) {
   const auto zeros = static_cast<std::uint64_t>(std::count(start.begin(), start.end(), '\0'));
   const std::uint64_t invalid = invalid_bytes_of(start);
-  const std::string_view other = zeros + invalid > 0 ? other_format(start) : std::string_view();
-  if (!other.empty()) return std::string(other);
   if (zeros > kStrayZeros && zeros > start.size() / kBinaryShare) {
     return std::to_string(zeros) + " of its first " + std::to_string(start.size()) +
            " bytes are zero, so it is binary";
@@ -128,6 +134,10 @@ std::string read_probe(ByteSource& bytes) {
 std::unique_ptr<ByteSource> open_text(std::unique_ptr<ByteSource> bytes, TextEncoding encoding,
                                       const std::string& name) {
   std::string start = read_probe(*bytes);
+  const std::string_view other = other_format(start);
+  if (!other.empty() && count_invalid_bytes(start) > 0) {
+    throw CorpusError(name + ": is not text: " + std::string(other));
+  }
   const char* const found = encoding_of(start, encoding, name);
   const std::string complaint =
       complaint_about(found == nullptr ? start : transcoded_to_utf8(start, found, name), found);

@@ -85,8 +85,8 @@ TEST(ManualText, TablesAndChineseAndMdoc) {
   EXPECT_EQ(manual(".SH 名称\n列出\n目录\n.TS\nl l.\na\tb\n_\nc\tT{\nlong\ntext\nT}\n.TE\nend\n"),
             "名称\n列出目录\na b\nc long text\nend");
   EXPECT_EQ(manual(".Dd May 1\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd does it\n.Sh OPTIONS\n"
-                   ".Bl -tag -width 3\n.It Fl v Ar level\nVerbose.\n.El\n"),
-            "NAME\nx - does it\nOPTIONS\n-v level Verbose.");
+                   ".Bl -tag -width 3\n.It Fl v Ar level\nSee\n.Xr y 8 .\n.Nm\nis verbose.\n.El\n"),
+            "NAME\nx - does it\nOPTIONS\n-v level See y(8). x is verbose.");
 }
 
 TEST(ManualText, SaysWhatIsNoManualPage) {
@@ -96,14 +96,15 @@ TEST(ManualText, SaysWhatIsNoManualPage) {
 }
 
 TEST(RestructuredText, KeepsWhatIsWrittenForReaders) {
-  EXPECT_EQ(rst("=====\nTitle\n=====\n\n.. SPDX: comment\n   more of it\n\n:Author: Somebody\n\n"
-                "A paragraph with ``code``, *stress*,\n**more** and `a link <http://x>`_ or "
-                ":ref:`that one <x>`.\n\n- first\n- second\n  goes on\n\n1. numbered\n\nCode::\n\n"
-                "    int x;\n\n    int y;\n\nAfter name_ and foo_bar. [1]_\n\n.. note::\n   Take "
-                "care.\n\n.. code-block:: c\n   :caption: x\n\n   int z;\n\n.. _target:\n\n"
-                "Last\n----\n"),
-            "Title\nAuthor: Somebody\nA paragraph with code, stress, more and a link or that one.\n"
-            "first\nsecond goes on\n1. numbered\nCode:\nAfter name and foo_bar.\nTake care.\nLast");
+  EXPECT_EQ(
+      rst("=====\nTitle\n=====\n\n.. SPDX: comment\n   more of it\n\n:Author: Some `body`\n\n"
+          "A paragraph with ``code``, *stress*,\n**more** and `a link <http://x>`_ or "
+          ":ref:`that one <x>`.\n\n- first\n- second\n  goes on\n\n1. numbered\n\nCode::\n\n"
+          "    int x;\n\n    int y;\n\nAfter name_ and foo_bar. [1]_\n\n.. note::\n   Take "
+          "care.\n\n.. code-block:: c\n   :caption: x\n\n   int z;\n\n.. _target:\n\n"
+          "Last\n----\n"),
+      "Title\nAuthor: Some body\nA paragraph with code, stress, more and a link or that one.\n"
+      "first\nsecond goes on\n1. numbered\nCode:\nAfter name and foo_bar.\nTake care.\nLast");
 }
 
 TEST(RestructuredText, TablesAndDoctestsAndChinese) {
