@@ -77,7 +77,12 @@ Json segmenter_json(const SegmenterInfo& segmenter) {
 Json source_json(const CorpusIndex& index) {
   Json files = Json::array();
   for (const auto& source : index.sources) {
-    files.push_back({{"file", source.file}, {"bytes", source.bytes}});
+    files.push_back({{"file", source.file},
+                     {"bytes", source.bytes},
+                     {"documents", source.report.documents},
+                     {"text_bytes", source.report.text_bytes},
+                     {"invalid_bytes", source.report.invalid_bytes}});
+    if (!source.report.damage.empty()) files.back()["damage"] = source.report.damage;
   }
   return {{"bytes", index.input_bytes},
           {"invalid_bytes", index.invalid_bytes},
@@ -241,7 +246,13 @@ void read_provenance(const IndexReader& reader, CorpusIndex& index) {
   index.empty_documents = reader.number(source, "empty_documents");
   index.unknown_tokens = reader.number(source, "unknown_tokens");
   for (const Json& file : reader.list(source, "files")) {
-    index.sources.push_back({reader.text(file, "file"), reader.number(file, "bytes")});
+    CorpusIndex::Source entry = {reader.text(file, "file"), reader.number(file, "bytes")};
+    const auto count = [&](const char* key) {
+      return file.contains(key) ? reader.number(file, key) : 0;
+    };
+    entry.report = {count("documents"), count("text_bytes"), count("invalid_bytes"),
+                    file.contains("damage") ? reader.text(file, "damage") : std::string()};
+    index.sources.push_back(std::move(entry));
   }
   index.shard_tokens = reader.number(reader.root(), "shard_tokens");
   const Json& fraction = reader.member(reader.root(), "held_out_fraction");

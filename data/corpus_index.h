@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/corpus.h"
+#include "data/prepare.h"
 
 namespace tupelo {
 
@@ -14,6 +15,7 @@ struct CorpusIndex {
   struct Source {
     std::string file;
     std::uint64_t bytes = 0;
+    SourceReport report = {};  // zeros in a corpus that does not say
   };
 
   CorpusInfo info;

@@ -1,6 +1,9 @@
 #include "data/document_text.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "data/content_digest.h"
 #include "data/errors.h"
@@ -12,7 +15,8 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::string_view kIdeographicSpace = "\xE3\x80\x80";
 
-// Calls valid(part) and invalid(part) for the maximal parts of `text`, in order.
+// Calls valid(part) and invalid(part) for the maximal parts of `text`, in order. Zero bytes are
+// invalid: they are well-formed, but no text has them.
 template <typename Valid, typename Invalid>
 void split_by_validity(std::string_view text, Valid valid, Invalid invalid) {
   const char* const end = text.data() + text.size();
@@ -21,7 +25,8 @@ void split_by_validity(std::string_view text, Valid valid, Invalid invalid) {
   while (at < end) {
     const Utf8Character character = read_utf8(at, end);
     const std::string_view bytes(at, character.bytes);
-    if (character.code_point != kReplacementCharacter || bytes == kReplacement) {
+    if (character.code_point != 0 &&
+        (character.code_point != kReplacementCharacter || bytes == kReplacement)) {
       at += character.bytes;
       continue;
     }
@@ -37,7 +42,7 @@ void split_by_validity(std::string_view text, Valid valid, Invalid invalid) {
 // depth and size of the rest cost no memory.
 class MemberListener : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit MemberListener(const std::string& wanted) : wanted_(wanted) {}
+  explicit MemberListener(std::vector<std::string> path) : path_(std::move(path)) {}
 
   bool is_object = false, found = false, is_text = false;
   std::string text, error;
@@ -57,13 +62,16 @@ class MemberListener : public nlohmann::json_sax<nlohmann::json> {
   }
   bool start_object(std::size_t) override {
     if (depth_ == 0) is_object = true;
-    return enter();
+    const bool descends = at_wanted_ && depth_ == matched_ + 1 && matched_ + 1 < path_.size();
+    enter();
+    if (descends) ++matched_;
+    return true;
   }
   bool start_array(std::size_t) override { return enter(); }
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
-    at_wanted_ = depth_ == 1 && is_object && name == wanted_;
+    at_wanted_ = depth_ == matched_ + 1 && is_object && name == path_[matched_];
     return true;
   }
   bool parse_error(std::size_t, const std::string&,
@@ -73,10 +81,12 @@ class MemberListener : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  bool is_wanted() const { return depth_ == 1 && at_wanted_; }
+  bool is_wanted() const {
+    return at_wanted_ && depth_ == matched_ + 1 && matched_ + 1 == path_.size();
+  }
   bool value() {
     if (is_wanted()) found = true;
-    if (depth_ == 1) at_wanted_ = false;
+    if (depth_ == matched_ + 1) at_wanted_ = false;
     return true;
   }
   bool enter() {
@@ -89,14 +99,31 @@ class MemberListener : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool leave() {
+    if (matched_ > 0 && depth_ == matched_ + 1) --matched_;
     --depth_;
     return true;
   }
 
-  const std::string& wanted_;
-  std::uint64_t depth_ = 0;
+  const std::vector<std::string> path_;
+  std::uint64_t depth_ = 0;    // open objects and arrays
+  std::uint64_t matched_ = 0;  // names of the path that open objects stand under
   bool at_wanted_ = false;
 };
+
+// "a.b\.c" -> "a", "b.c"
+std::vector<std::string> path_of(const std::string& key) {
+  std::vector<std::string> path(1);
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    if (key[i] == '\\' && i + 1 < key.size() && key[i + 1] == '.') {
+      path.back() += key[++i];
+    } else if (key[i] == '.') {
+      path.emplace_back();
+    } else {
+      path.back() += key[i];
+    }
+  }
+  return path;
+}
 
 // "[json.exception.parse_error.101] parse error at line 1, column 5: ..." without its first two
 // thirds.
@@ -107,15 +134,15 @@ std::string reason_of(const std::string& message) {
 
 }  // namespace
 
-std::uint64_t count_invalid_utf8(std::string_view text) {
+std::uint64_t count_invalid_bytes(std::string_view text) {
   std::uint64_t bytes = 0;
   split_by_validity(
       text, [](std::string_view) {}, [&](std::string_view part) { bytes += part.size(); });
   return bytes;
 }
 
-std::uint64_t replace_invalid_utf8(std::string& text) {
-  if (is_valid_utf8(text)) return 0;
+std::uint64_t replace_invalid_bytes(std::string& text) {
+  if (is_valid_utf8(text) && text.find('\0') == std::string::npos) return 0;
   std::uint64_t bytes = 0;
   std::string repaired;
   split_by_validity(
@@ -128,9 +155,29 @@ std::uint64_t replace_invalid_utf8(std::string& text) {
   return bytes;
 }
 
+std::uint64_t drop_invalid_lines(std::string& text, std::uint64_t& dropped_lines) {
+  if (is_valid_utf8(text) && text.find('\0') == std::string::npos) return 0;
+  std::uint64_t bytes = 0;
+  std::string kept;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::uint64_t invalid = count_invalid_bytes(line);
+    bytes += invalid;
+    if (invalid > 0) {
+      ++dropped_lines;
+    } else {
+      if (!kept.empty()) kept += '\n';
+      kept += line;
+    }
+  }
+  text = std::move(kept);
+  return bytes;
+}
+
 std::string text_of_json_line(std::string_view line, const std::string& key,
                               const std::string& place) {
-  MemberListener listener(key);
+  MemberListener listener(path_of(key));
   const bool parsed = nlohmann::json::sax_parse(line, &listener);
   if (!parsed) throw CorpusError(place + ": is not JSON: " + reason_of(listener.error));
   if (!listener.is_object) throw CorpusError(place + ": is not a JSON object");

@@ -7,15 +7,20 @@
 
 namespace tupelo {
 
-// Bytes that belong to no well-formed character.
-std::uint64_t count_invalid_utf8(std::string_view text);
+// Bytes that belong to no well-formed character, or are zero.
+std::uint64_t count_invalid_bytes(std::string_view text);
 
-// Puts U+FFFD in place of every maximal ill-formed part (as WHATWG's decoder does). Returns the
-// number of bytes replaced.
-std::uint64_t replace_invalid_utf8(std::string& text);
+// Puts U+FFFD in place of every maximal ill-formed part (as WHATWG's decoder does) and of every
+// zero byte. Returns the number of bytes replaced.
+std::uint64_t replace_invalid_bytes(std::string& text);
 
-// The string under `key` of the JSON object that `line` is; other members may be of any kind.
-// Throws CorpusError that begins with `place` ("file:line").
+// Takes out the lines that hold such bytes, and adds their number to `dropped_lines`. Returns the
+// number of invalid bytes in them.
+std::uint64_t drop_invalid_lines(std::string& text, std::uint64_t& dropped_lines);
+
+// The string under `key` of the JSON object that `line` is, where "a.b" is key b of the object
+// under a, and "a\.b" a key with a dot; other members may be of any kind. Throws CorpusError that
+// begins with `place` ("file:line").
 std::string text_of_json_line(std::string_view line, const std::string& key,
                               const std::string& place);
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 using Progress = std::function<void(const PrepareProgress&)>;
 
 constexpr std::size_t kBatchBytes = std::size_t{512} << 10;
+constexpr std::size_t kMostDamageTold = 20;
 constexpr std::size_t kVocabularyBatchBytes = std::size_t{4} << 20;
 
 struct TokenizedBatch {
@@ -35,7 +38,9 @@ struct TokenizedBatch {
   std::vector<Document> documents;  // those with tokens
   std::vector<std::uint32_t> ids;   // of all, one after another
   std::vector<std::uint8_t> word_start;
-  std::uint64_t empty_documents = 0, invalid_bytes = 0, unknown_tokens = 0;
+  std::uint64_t empty_documents = 0, unknown_tokens = 0;
+  TextCounts counts;
+  std::map<std::uint64_t, SourceReport> sources;
 };
 
 SegmenterInfo segmenter_info(const WordRules& words) {
@@ -53,8 +58,8 @@ class Preparation {
   Preparation(const PrepareOptions& options, const Progress& progress)
       : options_(options),
         progress_(progress),
-        sources_(list_text_sources(options.inputs, options.format)),
-        extractor_(sources_, options_.text_key),
+        sources_(list_text_sources(options.inputs, options.format, &skipped_)),
+        extractor_(sources_, {options.text_key, options.invalid_bytes, options.damaged_input}),
         words_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented),
         corpus_(options.output, options.force) {
     for (const TextSource& source : sources_) total_bytes_ += source.bytes;
@@ -75,6 +80,8 @@ class Preparation {
   TokenizedBatch tokenize_batch(DocumentBatch&& batch) const;
   CorpusInfo info() const;
   void write_index(CorpusIndex index) const;
+  void add_source(std::uint64_t source, const SourceReport& report);
+  void report_input(const TextCounts& counts, const std::vector<DamagedFile>& damaged);
   void check_splits(const CorpusIndex& index) const;
   void count_splits(const CorpusIndex& index);
   void verify() const;
@@ -85,8 +92,13 @@ class Preparation {
     }
   }
 
+  ReadOptions read_options() const {
+    return {options_.encoding, options_.text_column, options_.damaged_input};
+  }
+
   const PrepareOptions& options_;
   const Progress& progress_;
+  SkippedEntries skipped_;
   const std::vector<TextSource> sources_;
   const TextExtractor extractor_;
   const WordRules words_;
@@ -117,7 +129,7 @@ std::string Preparation::trained_vocabulary() const {
                             .min_count = options_.min_count,
                             .wordpiece = {.lowercase = options_.lowercase},
                             .threads = options_.threads});
-  DocumentReader reader(sources_);
+  DocumentReader reader(sources_, read_options());
   ordered_pipeline<DocumentBatch>(
       options_.threads,
       [&](DocumentBatch& batch) {
@@ -125,10 +137,12 @@ std::string Preparation::trained_vocabulary() const {
       },
       [&](DocumentBatch&& batch) {
         ContentDigest digest;
-        std::uint64_t ignored = 0;
+        TextCounts ignored;
         std::vector<std::string> texts;
         for (RawDocument& document : batch.documents) {
-          std::string text = words_.plain_text(extractor_.text_of(std::move(document), ignored));
+          std::optional<std::string> raw = extractor_.text_of(std::move(document), ignored);
+          if (!raw) continue;
+          std::string text = words_.plain_text(std::move(*raw));
           if (is_held_out(document_hash(text, digest), options_.held_out)) continue;
           texts.push_back(std::move(text));
         }
@@ -159,8 +173,15 @@ TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
   ContentDigest digest;
   for (RawDocument& document : batch.documents) {
     const std::uint64_t source = document.source;
-    const WordText words =
-        words_.words_of(extractor_.text_of(std::move(document), result.invalid_bytes));
+    TextCounts counts;
+    std::optional<std::string> raw = extractor_.text_of(std::move(document), counts);
+    result.counts.add(counts);
+    SourceReport& report = result.sources[source];
+    report.invalid_bytes += counts.invalid_bytes;
+    if (!raw) continue;
+    ++report.documents;
+    report.text_bytes += raw->size();
+    const WordText words = words_.words_of(std::move(*raw));
     const std::size_t before = result.ids.size();
     WordRules::encode(*tokenizer_, words, result.ids, result.word_start);
     if (result.ids.size() == before) {
@@ -179,7 +200,9 @@ TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
 void Preparation::tokenize() {
   const Clock::time_point start = Clock::now();
   CorpusWriter writer(corpus_.folder(), info(), options_.held_out, options_.shard_tokens);
-  DocumentReader reader(sources_);
+  DocumentReader reader(sources_, read_options());
+  TextCounts counts;
+  report_.sources.resize(sources_.size());
   const auto consume = [&](TokenizedBatch&& batch) {
     std::size_t at = 0;
     for (const TokenizedBatch::Document& document : batch.documents) {
@@ -191,7 +214,8 @@ void Preparation::tokenize() {
     report_.documents += batch.documents.size();
     report_.train_tokens += batch.ids.size();  // of both splits, until they are counted
     report_.empty_documents += batch.empty_documents;
-    report_.invalid_bytes += batch.invalid_bytes;
+    counts.add(batch.counts);
+    for (const auto& [source, report] : batch.sources) add_source(source, report);
     report_.unknown_tokens += batch.unknown_tokens;
     tell("tokenize", reader.bytes_read(), total_bytes_);
   };
@@ -200,11 +224,37 @@ void Preparation::tokenize() {
       [&](DocumentBatch& batch) { return read_document_batch(reader, kBatchBytes, batch); },
       [&](DocumentBatch&& batch) { return tokenize_batch(std::move(batch)); }, consume);
   report_.input_bytes = reader.bytes_read();
+  report_input(counts, reader.damaged_files());
   const CorpusIndex index = writer.finish();
   check_splits(index);
   count_splits(index);
   write_index(index);
   report_.tokenize_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Preparation::add_source(std::uint64_t source, const SourceReport& report) {
+  SourceReport& sum = report_.sources[source];
+  sum.documents += report.documents;
+  sum.text_bytes += report.text_bytes;
+  sum.invalid_bytes += report.invalid_bytes;
+}
+
+void Preparation::report_input(const TextCounts& counts, const std::vector<DamagedFile>& damaged) {
+  report_.invalid_bytes = counts.invalid_bytes;
+  report_.dropped_lines = counts.dropped_lines;
+  report_.damaged_records = counts.damaged_records;
+  report_.damaged_files = damaged.size();
+  report_.special_files = skipped_.special;
+  report_.dangling_links = skipped_.dangling;
+  report_.repeated_files = skipped_.repeated;
+  for (const DamagedFile& file : damaged) {
+    report_.sources[file.source].damage = file.reason;
+    if (report_.damage.size() < kMostDamageTold) report_.damage.push_back(file.reason);
+  }
+  report_.damage.insert(report_.damage.end(), counts.damage.begin(), counts.damage.end());
+  report_.empty_files = static_cast<std::uint64_t>(std::count_if(
+      report_.sources.begin(), report_.sources.end(),
+      [](const SourceReport& source) { return source.documents == 0 && source.damage.empty(); }));
 }
 
 void Preparation::check_splits(const CorpusIndex& index) const {
@@ -236,8 +286,8 @@ void Preparation::count_splits(const CorpusIndex& index) {
 }
 
 void Preparation::write_index(CorpusIndex index) const {
-  for (const TextSource& source : sources_) {
-    index.sources.push_back({source.file.string(), source.bytes});
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    index.sources.push_back({sources_[i].file.string(), sources_[i].bytes, report_.sources[i]});
   }
   index.input_bytes = report_.input_bytes;
   index.invalid_bytes = report_.invalid_bytes;

@@ -11,18 +11,37 @@
 namespace tupelo {
 
 enum class TextFormat {
-  kAuto,       // by extension: .jsonl/.json -> kJsonLines, else kBlankLine
+  kAuto,       // by extension (list_text_sources), else kBlankLine
   kBlankLine,  // a blank line ends a document
   kLinePerDocument,
-  kJsonLines,  // one object per line, the text under `text_key`
+  kJsonLines,        // one object per line, the text under `text_key`
+  kTabSeparated,     // one document per line, in column `text_column`
+  kHtml,             // a page is a document
+  kManual,           // a manual page (roff) is a document
+  kRestructured,     // a reStructuredText file is a document
+  kMessageCatalogue  // every translation of a gettext .mo file is a document
 };
 
+// A byte order mark overrules each.
+enum class TextEncoding { kUtf8, kGb18030, kAuto };
+
+// What becomes of a line with bytes that are no character, or are zero.
+enum class InvalidBytes { kReplace, kDropLine };
+
+// What becomes of files and records that are not what they should be.
+enum class DamagedInput { kRefuse, kSkip };
+
 struct PrepareOptions {
-  std::vector<std::filesystem::path>
-      inputs;                    // files, or folders (every regular file inside, sorted)
+  // Files, folders (every regular file inside, sorted), or patterns with *, ** and ?. Files may be
+  // compressed by gzip or zstd.
+  std::vector<std::filesystem::path> inputs;
   std::filesystem::path output;  // must not exist, unless `force`
   TextFormat format = TextFormat::kAuto;
-  std::string text_key = "text";
+  std::string text_key = "text";     // a.b: key b of the object under a; \. is a dot in a key
+  std::string text_column = "text";  // its name in a file's first line, or its number from 1
+  TextEncoding encoding = TextEncoding::kUtf8;
+  InvalidBytes invalid_bytes = InvalidBytes::kReplace;
+  DamagedInput damaged_input = DamagedInput::kRefuse;
   std::optional<std::filesystem::path> vocab_file;  // exactly one of these two
   std::optional<std::uint32_t> train_vocab_size;
   std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
@@ -46,14 +65,29 @@ struct PrepareProgress {
   std::uint64_t documents = 0, tokens = 0;
 };
 
+// What a file gave.
+struct SourceReport {
+  std::uint64_t documents = 0;  // those without a token are counted too
+  std::uint64_t text_bytes = 0;
+  std::uint64_t invalid_bytes = 0;
+  std::string damage;  // why it was not read to its end; empty when it was
+};
+
 struct PrepareReport {
   std::uint64_t input_bytes = 0, invalid_bytes = 0, documents = 0, empty_documents = 0;
   std::uint64_t train_documents = 0, held_out_documents = 0, train_tokens = 0, held_out_tokens = 0;
   std::uint64_t unknown_tokens = 0;
   std::uint32_t vocab_size = 0;
   int train_shards = 0, held_out_shards = 0;
-  double seconds = 0;           // wall clock, whole job
-  double tokenize_seconds = 0;  // wall clock, tokenizing and writing
+  std::uint64_t dropped_lines = 0;    // for their invalid bytes
+  std::uint64_t damaged_records = 0;  // skipped
+  std::uint64_t damaged_files = 0;    // not read to their end
+  std::uint64_t empty_files = 0;      // whole, and without a document
+  std::uint64_t special_files = 0, dangling_links = 0, repeated_files = 0;  // SkippedEntries
+  std::vector<std::string> damage;    // sentences on the first files and records
+  std::vector<SourceReport> sources;  // by input file
+  double seconds = 0;                 // wall clock, whole job
+  double tokenize_seconds = 0;        // wall clock, tokenizing and writing
 };
 
 // Writes into a temporary sibling of `output` and renames at the end, so that a corpus exists

@@ -38,6 +38,9 @@ void check_values(const PrepareOptions& options) {
   require(options.vocab_file.has_value() != options.train_vocab_size.has_value(),
           "exactly one of a vocabulary file and a vocabulary size to train must be given");
   require(!options.text_key.empty(), "the JSON key of the text is empty");
+  require(options.text_column.find_first_not_of('0') != std::string::npos &&
+              options.text_column.find('\t') == std::string::npos,
+          "text column '" + options.text_column + "' is neither a name nor a number from 1");
   require(options.held_out >= 0 && options.held_out < 1, "the held-out fraction " +
                                                              std::to_string(options.held_out) +
                                                              " is not at least 0 and less than 1");

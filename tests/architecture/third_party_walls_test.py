@@ -12,6 +12,10 @@ WALLS = [
     ("NCCL", r"nccl(_.*)?\.h|nccl/.*", r"distributed/.*"),
     ("Boost", r"boost/.*", r"launcher/.*"),
     ("HDF5", r"(hdf5|H5\w*)\.h|hdf5/.*", r"data/hdf5\.(h|cpp)"),
+    ("zlib", r"zlib\.h", r"data/input/.*"),
+    ("zstd", r"zstd(_errors)?\.h", r"data/input/.*"),
+    ("libxml2", r"libxml/.*", r"data/input/html_text\.cpp"),
+    ("ICU", r"unicode/.*", r"data/input/transcoder\.cpp"),
     ("GoogleTest", r"g(test|mock)/.*", r"(tests|bench)/.*"),
     ("<iostream>", r"iostream", r"launcher/.*"),
 ]

@@ -124,28 +124,33 @@ TEST_F(Documents, LongDocumentsGoOnAsNewOnes) {
 
 TEST_F(Documents, AJsonLineMayBeLongButNotEndless) {
   const std::string document(kMaxDocumentBytes - 100, 'x');
-  EXPECT_EQ(texts(TextFormat::kJsonLines, "\n" + document)[0].size(), document.size());
-  const std::string message = message_of<CorpusError>(
-      [&] { read(TextFormat::kJsonLines, "\n" + document + document, "long.jsonl"); });
-  EXPECT_NE(message.find("long.jsonl:2: the line is longer than"), std::string::npos) << message;
+  const auto documents =
+      read(TextFormat::kJsonLines, "\n" + document + "\n" + document + document + "\n{}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[0].text.size(), document.size());
+  EXPECT_EQ(documents[1].damage, "the line is longer than 16777216 bytes, the most");
+  EXPECT_EQ(documents[1].line, 3u);
+  EXPECT_EQ(documents[2].text, "{}");
+  EXPECT_EQ(documents[2].line, 4u);
 }
 
 TEST_F(Documents, RefuseFilesThatAreNotText) {
   const auto complaint = [this](const std::string& bytes) {
     return message_of<CorpusError>([&] { read(TextFormat::kBlankLine, bytes, "odd.txt"); });
   };
-  EXPECT_EQ(
-      complaint(std::string("abc\0def", 7)),
-      (folder_ / "odd.txt").string() + ": is not text in UTF-8: byte 3 is zero, so it is binary");
-  EXPECT_NE(complaint(std::string("\x1F\x8B\x08\0\0", 5)).find("gzip"), std::string::npos);
-  EXPECT_NE(complaint(std::string("\xFF\xFEh\0i\0", 6)).find("UTF-16"), std::string::npos);
+  EXPECT_EQ(complaint("abc" + std::string(17, '\0')),
+            (folder_ / "odd.txt").string() +
+                ": is not text in UTF-8: 17 of its first 20 bytes are zero, so it is binary");
+  EXPECT_NE(complaint("%PDF-1.4\n\xE2\xE3").find("it is a PDF"), std::string::npos);
   std::string gb18030;
   for (int i = 0; i < 1000; ++i) gb18030 += "\xD6\xD0\xCE\xC4";  // 中文
-  EXPECT_NE(complaint(gb18030).find("iconv -f GB18030"), std::string::npos);
+  EXPECT_NE(complaint(gb18030).find("choose its encoding (gb18030, auto)"), std::string::npos);
 }
 
 TEST_F(Documents, AFewStrayBytesAreNoReasonToRefuse) {
   EXPECT_EQ(texts(TextFormat::kBlankLine, "\xFF\xC0 a"), (Texts{"\xFF\xC0 a"}));
+  const std::string zero("a\0b", 3);
+  EXPECT_EQ(texts(TextFormat::kBlankLine, zero), Texts{zero});
 }
 
 TEST_F(Documents, NameInputsThatCannotBeRead) {
@@ -167,9 +172,9 @@ TEST_F(Documents, NameInputsThatCannotBeRead) {
 
 TEST(DocumentText, InvalidPartsBecomeReplacementCharacters) {
   const auto repaired = [](std::string text, std::uint64_t invalid) {
-    EXPECT_EQ(count_invalid_utf8(text), invalid);
-    EXPECT_EQ(replace_invalid_utf8(text), invalid);
-    EXPECT_EQ(count_invalid_utf8(text), 0u);
+    EXPECT_EQ(count_invalid_bytes(text), invalid);
+    EXPECT_EQ(replace_invalid_bytes(text), invalid);
+    EXPECT_EQ(count_invalid_bytes(text), 0u);
     return text;
   };
   EXPECT_EQ(repaired("plain \xE4\xB8\xAD \xEF\xBF\xBD", 0), "plain \xE4\xB8\xAD \xEF\xBF\xBD");
@@ -181,6 +186,30 @@ TEST(DocumentText, InvalidPartsBecomeReplacementCharacters) {
   // A truncated character is one part, an overlong one a part per byte.
   EXPECT_EQ(repaired("\xE4\xB8", 2), "\xEF\xBF\xBD");
   EXPECT_EQ(repaired("\xC0\x80", 2), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(repaired(std::string("a\0\0", 3), 2), "a\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(DocumentText, LinesWithInvalidBytesCanBeDropped) {
+  std::string text("good\nb\xFF!\n\nalso good\nz\0ro", 24);
+  std::uint64_t dropped = 0;
+  EXPECT_EQ(drop_invalid_lines(text, dropped), 2u);
+  EXPECT_EQ(text, "good\n\nalso good");
+  EXPECT_EQ(dropped, 2u);
+}
+
+TEST(DocumentText, AKeyMayLieDeeper) {
+  const auto text = [](const std::string& line, const std::string& key) {
+    return text_of_json_line(line, key, "f:1");
+  };
+  const std::string line =
+      R"({"b": "no", "a": {"x": {"b": "no"}, "c": [{"b": "no"}], "b": "yes"}, "a.b": "dot"})";
+  EXPECT_EQ(text(line, "a.b"), "yes");
+  EXPECT_EQ(text(line, "a\\.b"), "dot");
+  EXPECT_EQ(text(line, "a.x.b"), "no");
+  EXPECT_EQ(message_of<CorpusError>([&] { text(line, "a.c.b"); }), "f:1: has no key 'a.c.b'");
+  EXPECT_EQ(message_of<CorpusError>([&] { text(line, "a.x"); }), "f:1: key 'a.x' is not a string");
+  EXPECT_EQ(message_of<CorpusError>([&] { text(R"({"a": 1, "b": "no"})", "a.b"); }),
+            "f:1: has no key 'a.b'");
 }
 
 TEST(DocumentText, TakesOneStringOutOfAJsonLine) {
