@@ -19,14 +19,15 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-void check_settings(const DataOptions& options, int rank, int world_size, std::int64_t first_step) {
+void check_settings(const DataOptions& options, const SampleOrder& order, int rank, int world_size,
+                    std::int64_t first_step) {
+  const std::int64_t smallest = order.smallest_batch();
   require(world_size >= 1 && rank >= 0 && rank < world_size, "rank " + std::to_string(rank) +
                                                                  " does not exist in a world of " +
                                                                  std::to_string(world_size));
-  require(options.global_batch >= world_size,
-          "global batch " + std::to_string(options.global_batch) +
-              " is smaller than the number of ranks, " + std::to_string(world_size) +
-              ": every rank needs at least one row per step");
+  require(smallest >= world_size,
+          "global batch " + std::to_string(smallest) + " is smaller than the number of ranks, " +
+              std::to_string(world_size) + ": every rank needs at least one row per step");
   require(options.micro_batch >= 1, "micro-batch " + std::to_string(options.micro_batch) +
                                         " is not a positive number of rows");
   require(options.prefetch_steps >= 1,
@@ -51,8 +52,8 @@ Share share_of(std::int64_t global_batch, int rank, int world_size) {
 struct BatchStream::State {
   const ShardedCorpus& corpus;
   const DataOptions options;
-  const RowPlan plan;
-  const Share share;
+  const std::shared_ptr<const SampleOrder> order;
+  const int rank, world_size;
 
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -60,41 +61,49 @@ struct BatchStream::State {
   std::exception_ptr failure;
   std::jthread producer;  // last, so that it ends before what it uses
 
-  // Order of the epoch last asked for; only the producer uses it.
+  // Of the epoch last asked for; only the producer uses it.
   std::uint64_t epoch = 0;
-  std::optional<KeyedPermutation> order;
+  std::optional<KeyedPermutation> permutation;
 
-  State(const ShardedCorpus& opened, const DataOptions& chosen, Share rows_of_rank)
+  State(const ShardedCorpus& opened, const DataOptions& chosen,
+        std::shared_ptr<const SampleOrder> order_of_rows, int own_rank, int ranks)
       : corpus(opened),
         options(chosen),
-        plan(opened.document_offsets(), chosen.packing, chosen.sequence_length),
-        share(rows_of_rank) {}
+        order(std::move(order_of_rows)),
+        rank(own_rank),
+        world_size(ranks) {}
 
-  std::uint64_t row_of(std::uint64_t sample) {
-    const std::uint64_t wanted = sample / plan.rows();
-    if (!order || wanted != epoch) {
-      epoch = wanted;
-      order.emplace(plan.rows(), options.seed, epoch);
+  std::uint64_t row_of(std::uint64_t wanted_epoch, std::uint64_t rows, std::uint64_t index) {
+    if (!permutation || wanted_epoch != epoch) {
+      epoch = wanted_epoch;
+      permutation.emplace(rows, options.seed, epoch);
     }
-    return (*order)(sample % plan.rows());
+    return (*permutation)(index);
   }
 
-  std::vector<Batch> batches_of(std::uint64_t step) {
-    const std::uint64_t first = step * static_cast<std::uint64_t>(options.global_batch);
-    const std::uint64_t most = static_cast<std::uint64_t>(options.micro_batch);
+  std::uint64_t micro_batch(const SampleOrder::Step& step) const {
+    const std::int64_t tokens = options.micro_batch * options.sequence_length;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(1, tokens / step.sequence_length));
+  }
+
+  std::vector<Batch> batches_of(std::int64_t number) {
+    const SampleOrder::Step step = order->step(number);
+    const std::uint64_t available = step.plan->rows(), most = micro_batch(step);
+    const Share share = share_of(step.global_batch, rank, world_size);
     std::vector<Batch> batches;
     for (std::uint64_t begin = share.begin; begin < share.end; begin += most) {
       std::vector<std::uint64_t> rows, epochs;
       for (std::uint64_t i = begin; i < std::min(begin + most, share.end); ++i) {
-        rows.push_back(row_of(first + i));
-        epochs.push_back((first + i) / plan.rows());
+        const std::uint64_t sample = step.first_sample + i;
+        epochs.push_back(step.first_epoch + sample / available);
+        rows.push_back(row_of(epochs.back(), available, sample % available));
       }
-      batches.push_back(make_batch(corpus, plan, options, rows, epochs));
+      batches.push_back(make_batch(corpus, *step.plan, options, rows, epochs));
     }
     return batches;
   }
 
-  void produce(const std::stop_token& stop, std::uint64_t step) {
+  void produce(const std::stop_token& stop, std::int64_t step) {
     try {
       for (; !stop.stop_requested(); ++step) {
         std::vector<Batch> batches = batches_of(step);
@@ -114,15 +123,15 @@ struct BatchStream::State {
   }
 };
 
-BatchStream::BatchStream(const ShardedCorpus& corpus, const DataOptions& options, int rank,
-                         int world_size, std::int64_t first_step) {
-  check_settings(options, rank, world_size, first_step);
+BatchStream::BatchStream(const ShardedCorpus& corpus, const DataOptions& options,
+                         std::shared_ptr<const SampleOrder> order, int rank, int world_size,
+                         std::int64_t first_step) {
+  check_settings(options, *order, rank, world_size, first_step);
   const Masker checks_shares(corpus.info(), options);
-  const Share share = share_of(options.global_batch, rank, world_size);
-  state_ = std::make_unique<State>(corpus, options, share);
-  if (state_->plan.rows() == 0) throw CorpusError("the corpus has no rows in this split");
+  if (order->first_plan().rows() == 0) throw CorpusError("the corpus has no rows in this split");
+  state_ = std::make_unique<State>(corpus, options, std::move(order), rank, world_size);
   state_->producer = std::jthread([state = state_.get(), first_step](std::stop_token stop) {
-    state->produce(stop, static_cast<std::uint64_t>(first_step));
+    state->produce(stop, first_step);
   });
 }
 
@@ -137,7 +146,5 @@ std::vector<Batch> BatchStream::next() {
   state_->changed.notify_all();
   return batches;
 }
-
-const RowPlan& BatchStream::plan() const { return state_->plan; }
 
 }  // namespace tupelo

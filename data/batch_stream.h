@@ -11,15 +11,19 @@
 #include "data/data_options.h"
 #include "data/keyed_permutation.h"
 #include "data/row_plan.h"
+#include "data/sample_order.h"
 
 namespace tupelo {
 
 // One micro-batch of a rank. T is the longest row of the batch, at most sequence_length.
 struct Batch {
-  torch::Tensor input_ids;         // [B,T] int64, masks applied, [PAD] after a short row's end
-  torch::Tensor attention_mask;    // [B,T] bool, true = real token; undefined when no row is padded
-  torch::Tensor masked_positions;  // [M] int64, ascending, b * T + t
-  torch::Tensor labels;            // [M] int64, original ids
+  torch::Tensor input_ids;       // [B,T] int64, masks applied, [PAD] after a short row's end
+  torch::Tensor attention_mask;  // [B,T] bool, true = real token; undefined when no row is padded,
+                                 // and when there are documents
+  torch::Tensor documents;       // kBestFit: [B,T] int64, the sequence of its row that a token is
+                                 // of, from 0, -1 for padding; else undefined
+  torch::Tensor masked_positions;     // [M] int64, ascending, b * T + t
+  torch::Tensor labels;               // [M] int64, original ids
   std::vector<std::uint64_t> rows;    // [B]
   std::vector<std::uint64_t> epochs;  // [B]
   std::int64_t tokens = 0;            // real tokens, [CLS] and [SEP] included
@@ -36,24 +40,24 @@ struct Batch {
 Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOptions& options,
                  const std::vector<std::uint64_t>& rows, const std::vector<std::uint64_t>& epochs);
 
-// The micro-batches of one rank, step after step, prepared by a background thread. Global sample g
-// is row permutation(g mod rows) of epoch g / rows; step s (from 0) consists of samples [s *
-// global_batch, (s + 1) * global_batch), of which rank r takes the contiguous share [r *
-// global_batch / world_size, (r + 1) * global_batch / world_size), cut into micro-batches. So
-// seeking is free, and no state is needed to resume.
+// The micro-batches of one rank, step after step, prepared by a background thread. A step consists
+// of the global_batch samples that the order says, of which rank r takes the contiguous share [r *
+// global_batch / world_size, (r + 1) * global_batch / world_size), cut into micro-batches of
+// micro_batch rows, or of as many tokens while rows are shorter. So seeking is free, and no state
+// is needed to resume.
 class BatchStream {
  public:
-  // `corpus` must outlive the stream. Throws std::invalid_argument on settings out of range
-  // (including fewer rows per step than ranks) and CorpusError when the corpus has no row.
-  BatchStream(const ShardedCorpus& corpus, const DataOptions& options, int rank, int world_size,
+  // `corpus` must outlive the stream; `order` is that of its documents under `options`. Throws
+  // std::invalid_argument on settings out of range (including fewer rows per step than ranks) and
+  // CorpusError when the corpus has no row.
+  BatchStream(const ShardedCorpus& corpus, const DataOptions& options,
+              std::shared_ptr<const SampleOrder> order, int rank, int world_size,
               std::int64_t first_step);
   ~BatchStream();
 
   // The rank's micro-batches of the next step; at least one. One consumer thread. Rethrows what
   // went wrong in the background, at every call from then on.
   std::vector<Batch> next();
-
-  const RowPlan& plan() const;
 
  private:
   struct State;

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tupelo {
 
-enum class Packing { kFull, kDocument };
+enum class Packing { kFull, kDocument, kBestFit };  // see RowPlan
 // What is chosen for masking by one coin: a token, a word, or a span of words that begins at a word
 // and is long by SpanBERT's geometric law, or 1 to n words long with probability proportional to
 // 1/length.
@@ -13,6 +14,12 @@ enum class Masking { kToken, kWholeWord, kSpan, kNgram };
 // What becomes [MASK], random or stays as one: a token, a word, a span. kToken masking knows tokens
 // only, and for kWholeWord a word is a span.
 enum class MaskUnit { kToken, kWord, kSpan };
+
+// `value` up to and including step `until_step`, counted from 1.
+struct RampPart {
+  std::int64_t value, until_step;
+};
+using Ramp = std::vector<RampPart>;  // in the order of its steps
 
 struct DataOptions {
   std::int64_t sequence_length = 512;  // tokens of a row, [CLS] and final [SEP] included; >= 4
@@ -30,6 +37,8 @@ struct DataOptions {
   std::uint64_t seed = 1;
   std::int64_t global_batch = 32;  // rows per optimizer step over all ranks
   std::int64_t micro_batch = 8;    // rows per forward pass of a rank, at most
+  Ramp length_ramp;                // sequence lengths before sequence_length
+  Ramp batch_ramp;                 // global batches before global_batch
   int prefetch_steps = 4;          // steps prepared ahead of the consumer; >= 1
 };
 

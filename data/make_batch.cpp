@@ -10,8 +10,9 @@ namespace {
 
 using Pieces = std::vector<RowPlan::Piece>;
 
-std::int64_t tokens_of(const Pieces& pieces) {
-  std::int64_t tokens = 2;  // [CLS] and the final [SEP]
+// [CLS] and [SEP] of the row, or of each piece.
+std::int64_t tokens_of(const Pieces& pieces, bool sequences) {
+  std::int64_t tokens = sequences ? 2 * static_cast<std::int64_t>(pieces.size()) : 2;
   for (const RowPlan::Piece& piece : pieces) {
     tokens += static_cast<std::int64_t>(piece.count) + (piece.separator ? 1 : 0);
   }
@@ -24,7 +25,7 @@ class RowWriter {
   RowWriter(const ShardedCorpus& corpus, const DataOptions& options)
       : corpus_(corpus), info_(corpus.info()), masker_(info_, options) {}
 
-  // Fills ids[0, tokens_of(pieces)), which begin at `position` of the flat batch.
+  // Fills ids[0, tokens_of(pieces, false)), which begin at `position` of the flat batch.
   void write(const Pieces& pieces, std::uint64_t epoch, std::int64_t position, std::int64_t* ids) {
     std::int64_t at = 0;
     ids[at++] = info_.special.cls;
@@ -34,6 +35,19 @@ class RowWriter {
       if (piece.separator) ids[at++] = info_.special.sep;
     }
     ids[at] = info_.special.sep;
+  }
+
+  // The same for pieces that are sequences; `documents` gets the number of each token's.
+  void write_sequences(const Pieces& pieces, std::uint64_t epoch, std::int64_t position,
+                       std::int64_t* ids, std::int64_t* documents) {
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const Pieces one = {pieces[i]};
+      write(one, epoch, position + at, ids + at);
+      const std::int64_t end = at + tokens_of(one, false);
+      std::fill(documents + at, documents + end, static_cast<std::int64_t>(i));
+      at = end;
+    }
   }
 
   std::vector<std::int64_t> positions, labels;
@@ -109,11 +123,12 @@ Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOpt
                  const std::vector<std::uint64_t>& rows, const std::vector<std::uint64_t>& epochs) {
   TORCH_CHECK(!rows.empty() && rows.size() == epochs.size(),
               "a batch needs at least one row, and an epoch for each");
+  const bool packed = plan.pieces_are_sequences();
   std::vector<Pieces> pieces;
   std::vector<std::int64_t> lengths;
   for (const std::uint64_t row : rows) {
     pieces.push_back(plan.pieces(row));
-    lengths.push_back(tokens_of(pieces.back()));
+    lengths.push_back(tokens_of(pieces.back(), packed));
   }
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
 
@@ -122,15 +137,21 @@ Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOpt
   batch.epochs = epochs;
   batch.input_ids = torch::empty({static_cast<std::int64_t>(rows.size()), longest}, torch::kInt64);
   std::int64_t* ids = batch.input_ids.data_ptr<std::int64_t>();
+  if (packed) batch.documents = torch::full_like(batch.input_ids, -1);
   RowWriter writer(corpus, options);
   for (std::size_t b = 0; b < rows.size(); ++b) {
     const std::int64_t begin = static_cast<std::int64_t>(b) * longest;
-    writer.write(pieces[b], epochs[b], begin, ids + begin);
+    if (packed) {
+      writer.write_sequences(pieces[b], epochs[b], begin, ids + begin,
+                             batch.documents.data_ptr<std::int64_t>() + begin);
+    } else {
+      writer.write(pieces[b], epochs[b], begin, ids + begin);
+    }
     std::fill(ids + begin + lengths[b], ids + begin + longest, corpus.info().special.pad);
     batch.tokens += lengths[b];
     batch.rows_hash += row_hash(epochs[b], rows[b]);
   }
-  batch.attention_mask = attention_mask_of(lengths, longest);
+  if (!packed) batch.attention_mask = attention_mask_of(lengths, longest);
   batch.masked_positions = tensor_of(writer.positions);
   batch.labels = tensor_of(writer.labels);
   batch.masks_hash = writer.masks_hash;

@@ -21,6 +21,30 @@ std::uint64_t rounded_up(std::uint64_t tokens, std::uint64_t per_row) {
   return (tokens + per_row - 1) / per_row;
 }
 
+// How far a document moves the next one's start on.
+std::uint64_t extent_of(std::uint64_t length, Packing packing, std::uint64_t per_row) {
+  switch (packing) {
+    case Packing::kFull:
+      return length + 1;
+    case Packing::kDocument:
+      return rounded_up(length, per_row);
+    case Packing::kBestFit:
+      return length / per_row;
+  }
+  throw std::logic_error("unknown packing");
+}
+
+// Rows of what remains of documents that were cut, [CLS] and [SEP] counted with each.
+Bins shared_rows(const std::vector<std::uint64_t>& lengths, std::uint64_t per_row) {
+  std::vector<std::uint32_t> sizes;
+  sizes.reserve(lengths.size());
+  for (const std::uint64_t length : lengths) {
+    const auto rest = static_cast<std::uint32_t>(length % per_row);
+    sizes.push_back(rest == 0 ? 0 : rest + 2);
+  }
+  return best_fit(sizes, static_cast<std::uint32_t>(per_row + 2));
+}
+
 }  // namespace
 
 RowPlan::RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing packing,
@@ -33,17 +57,23 @@ RowPlan::RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing pac
   for (std::size_t d = 0; d < count; ++d) {
     const std::uint64_t length = document_offsets[d + 1] - document_offsets[d];
     lengths_.push_back(length);
-    starts_.push_back(starts_.back() +
-                      (packing == Packing::kFull ? length + 1 : rounded_up(length, content_)));
+    starts_.push_back(starts_.back() + extent_of(length, packing, content_));
   }
-  // The last document's separator is the final [SEP] of the last row.
-  const std::uint64_t stream = starts_.back() == 0 ? 0 : starts_.back() - 1;
-  rows_ = packing == Packing::kFull ? rounded_up(stream, content_) : starts_.back();
+  rows_ = starts_.back();
+  if (packing == Packing::kFull && rows_ > 0) {
+    // The last document's separator is the final [SEP] of the last row.
+    rows_ = rounded_up(starts_.back() - 1, content_);
+  }
+  if (packing == Packing::kBestFit) {
+    shared_ = shared_rows(lengths_, content_);
+    rows_ += shared_.count();
+  }
 }
 
 std::vector<RowPlan::Piece> RowPlan::pieces(std::uint64_t row) const {
   if (row >= rows_) throw std::out_of_range("row outside the plan");
   if (packing_ == Packing::kFull) return pieces_of_stream(row);
+  if (packing_ == Packing::kBestFit && row >= starts_.back()) return packed_pieces(row);
   return {piece_of_document(row)};
 }
 
@@ -60,6 +90,17 @@ std::vector<RowPlan::Piece> RowPlan::pieces_of_stream(std::uint64_t row) const {
     const bool separator = first + count == lengths_[document] && at < end;
     if (separator) ++at;
     pieces.push_back({document, first, count, separator});
+  }
+  return pieces;
+}
+
+std::vector<RowPlan::Piece> RowPlan::packed_pieces(std::uint64_t row) const {
+  const std::uint64_t bin = row - starts_.back();
+  std::vector<Piece> pieces;
+  for (std::uint64_t i = shared_.first[bin]; i < shared_.first[bin + 1]; ++i) {
+    const std::uint64_t document = shared_.items[i];
+    const std::uint64_t rest = lengths_[document] % content_;
+    pieces.push_back({document, lengths_[document] - rest, rest, false});
   }
   return pieces;
 }

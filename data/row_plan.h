@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/best_fit.h"
 #include "data/data_options.h"
 
 namespace tupelo {
@@ -12,6 +13,8 @@ namespace tupelo {
 // kFull (RoBERTa's FULL-SENTENCES): documents follow each other with one [SEP] between, cut every
 // sequence_length - 2 tokens; kDocument: rows never cross a document. Every row is
 // [CLS] content [SEP]; only a last row may be short (kFull) or any document's last (kDocument).
+// kBestFit: a document is cut as for kDocument; its last part, when short, shares a row with
+// others, each a sequence [CLS] content [SEP] of its own (data/best_fit.h).
 class RowPlan {
  public:
   // Document d has document_offsets[d + 1] - document_offsets[d] tokens. Throws
@@ -19,6 +22,8 @@ class RowPlan {
   RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing packing,
           std::int64_t sequence_length);
   std::uint64_t rows() const { return rows_; }
+  // Whether every piece of a row is a sequence of its own, with its own [CLS] and [SEP].
+  bool pieces_are_sequences() const { return packing_ == Packing::kBestFit; }
 
   struct Piece {  // document tokens [first, first + count), then a [SEP] when `separator`
     std::uint64_t document, first, count;
@@ -31,15 +36,17 @@ class RowPlan {
  private:
   std::vector<Piece> pieces_of_stream(std::uint64_t row) const;
   Piece piece_of_document(std::uint64_t row) const;
+  std::vector<Piece> packed_pieces(std::uint64_t row) const;
   std::uint64_t documents() const { return lengths_.size(); }
 
   Packing packing_;
   std::uint64_t content_;  // tokens of a row without [CLS] and final [SEP]
   std::uint64_t rows_ = 0;
   // Of each document, and the end: kFull: its first position in the stream, separators counted;
-  // kDocument: its first row.
+  // kDocument: its first row; kBestFit: its first row among those that one document fills.
   std::vector<std::uint64_t> starts_;
   std::vector<std::uint64_t> lengths_;
+  Bins shared_;  // kBestFit: the documents whose last parts share a row, which come last
 };
 
 }  // namespace tupelo

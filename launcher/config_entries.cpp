@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launcher/nearest_name.h"
+#include "launcher/ramp_text.h"
 #include "launcher/run_config.h"
 #include "launcher/value_text.h"
 #include "model/position/input_encoding.h"
@@ -94,6 +95,16 @@ std::string names_of(const std::vector<Kind>& kinds) {
   return names;
 }
 
+// "128:9000,256:9500": a value and the last step that has it.
+template <typename Field>
+ConfigEntry ramp(std::string name, Field field, std::int64_t least, std::string help) {
+  return {std::move(name), "", std::move(help),
+          [=](RunConfig& config, const std::string& text) {
+            field(config) = parse_ramp(text, least, 1 << 24);
+          },
+          [=](const RunConfig& config) { return ramp_text(field(config)); }};
+}
+
 std::vector<ConfigEntry> model_entries() {
   return {
       integer(
@@ -159,11 +170,15 @@ std::vector<ConfigEntry> data_entries() {
       integer(
           "data.sequence-length", [](auto& c) -> auto& { return c.data.sequence_length; }, 4,
           1 << 24, "tokens per row, [CLS] and [SEP] included"),
+      ramp(
+          "data.length-ramp", [](auto& c) -> auto& { return c.data.length_ramp; }, 4,
+          "sequence lengths before that, \"128:9000\": 128 up to step 9000"),
       choice<>(
           "data.packing", [](auto& c) -> auto& { return c.data.packing; },
-          std::vector<std::pair<std::string, Packing>>{{"full", Packing::kFull},
-                                                       {"doc", Packing::kDocument}},
-          "full: rows run across documents; doc: they stop at a document's end"),
+          std::vector<std::pair<std::string, Packing>>{
+              {"full", Packing::kFull}, {"doc", Packing::kDocument}, {"packed", Packing::kBestFit}},
+          "full: rows run across documents; doc: they stop at a document's end; packed: documents "
+          "share a row without seeing each other, positions from 0 in each"),
       choice<>(
           "data.masking", [](auto& c) -> auto& { return c.data.masking; },
           std::vector<std::pair<std::string, Masking>>{{"token", Masking::kToken},
@@ -192,6 +207,9 @@ std::vector<ConfigEntry> train_entries() {
       integer(
           "train.global-batch", [](auto& c) -> auto& { return c.data.global_batch; }, 1, 1 << 24,
           "rows per step over all ranks", "global-batch"),
+      ramp(
+          "train.batch-ramp", [](auto& c) -> auto& { return c.data.batch_ramp; }, 1,
+          "global batches before that, \"64:1000,128:3000\": 64 up to step 1000, 128 up to 3000"),
       integer(
           "train.micro-batch", [](auto& c) -> auto& { return c.data.micro_batch; }, 1, 1 << 24,
           "rows per forward pass of a rank, at most", "micro-batch"),

@@ -11,8 +11,12 @@ inline MaskedLmOutput masked_lm_loss(RobertaForMaskedLm& model, const Batch& bat
   const auto to_device = [&](const torch::Tensor& tensor) {
     return tensor.defined() ? tensor.to(device, /*non_blocking=*/true) : tensor;
   };
-  return model.masked_lm_loss(to_device(batch.input_ids), to_device(batch.attention_mask),
-                              to_device(batch.masked_positions), to_device(batch.labels));
+  const torch::Tensor input_ids = to_device(batch.input_ids);
+  const TokenLayout layout = batch.documents.defined()
+                                 ? TokenLayout::packed(to_device(batch.documents))
+                                 : TokenLayout::rows(input_ids, to_device(batch.attention_mask));
+  return model.masked_lm_loss(input_ids, layout, to_device(batch.masked_positions),
+                              to_device(batch.labels));
 }
 
 }  // namespace tupelo

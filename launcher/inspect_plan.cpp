@@ -68,7 +68,7 @@ void inspect_plan(const CommandLine& line) {
       line, "tokens", std::min(data.sequence_length, planned.config.model.max_positions));
   check_length(*planned.model, tokens);
   const PlanReport report =
-      plan_report(*planned.model, tokens, /*padding=*/data.packing == Packing::kDocument);
+      plan_report(*planned.model, tokens, /*padding=*/data.packing != Packing::kFull);
   if (line.has("json")) {
     nlohmann::ordered_json object = plan_json(report);
     object["position"] = planned.model->position_plan();

@@ -19,25 +19,27 @@ EpochCount Ledger::total(std::uint64_t epoch, Communicator& communicator) const 
   return {communicator.sum(own.rows), communicator.sum(own.hash)};
 }
 
-std::vector<Ledger::ClosedEpoch> Ledger::close_epochs(std::uint64_t samples,
+std::vector<Ledger::ClosedEpoch> Ledger::close_epochs(std::int64_t steps,
                                                       Communicator& communicator) {
   std::vector<ClosedEpoch> closed;
-  for (; (open_epoch_ + 1) * rows_per_epoch_ <= samples; ++open_epoch_) {
+  for (const std::uint64_t end = order_.epoch_after(steps); open_epoch_ < end; ++open_epoch_) {
     // Epochs that ended before this process started were closed by the process that ended them.
     if (!communicator.any(counts_.count(open_epoch_) > 0)) continue;
     const EpochCount sum = total(open_epoch_, communicator);
-    const bool complete = sum.rows == rows_per_epoch_ &&
-                          sum.hash == complete_epoch_hash(open_epoch_, rows_per_epoch_);
-    closed.push_back({open_epoch_, sum.rows, sum.hash, complete});
+    const SampleOrder::Epoch epoch = order_.epoch(open_epoch_);
+    const bool cut = epoch.consumed < epoch.rows;
+    const bool complete = sum.rows == epoch.consumed &&
+                          (cut || sum.hash == complete_epoch_hash(open_epoch_, epoch.rows));
+    closed.push_back({open_epoch_, sum.rows, sum.hash, cut, complete});
     counts_.erase(open_epoch_);
   }
   return closed;
 }
 
-std::map<std::uint64_t, EpochCount> Ledger::totals(std::uint64_t samples,
+std::map<std::uint64_t, EpochCount> Ledger::totals(std::int64_t steps,
                                                    Communicator& communicator) const {
   std::map<std::uint64_t, EpochCount> totals;
-  const std::uint64_t epoch = samples / rows_per_epoch_;
+  const std::uint64_t epoch = order_.epoch_after(steps);
   const EpochCount sum = total(epoch, communicator);
   if (sum.rows > 0) totals[epoch] = sum;
   return totals;

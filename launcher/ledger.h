@@ -11,12 +11,14 @@ namespace tupelo {
 
 struct Batch;
 class Communicator;
+class SampleOrder;
 
 // Sums row_hash() over the rows that this rank consumed, per epoch; sums over ranks happen only
 // when an epoch ends or a checkpoint is written.
 class Ledger {
  public:
-  explicit Ledger(std::uint64_t rows_per_epoch) : rows_per_epoch_(rows_per_epoch) {}
+  // `order` outlives the ledger.
+  explicit Ledger(const SampleOrder& order) : order_(order) {}
 
   // Continues from a checkpoint: call with its counts on rank 0, with nothing on the others.
   void restore(const std::map<std::uint64_t, EpochCount>& counts) { counts_ = counts; }
@@ -24,18 +26,18 @@ class Ledger {
 
   struct ClosedEpoch {
     std::uint64_t epoch, rows, hash;
-    bool complete;  // each of the epoch's rows exactly once
+    bool cut;       // by the end of a phase, so that rows are left over
+    bool complete;  // each of the epoch's rows exactly once; for a cut one, as many as were due
   };
-  // Closes the epochs that `samples` consumed samples complete. Collective.
-  std::vector<ClosedEpoch> close_epochs(std::uint64_t samples, Communicator& communicator);
+  // Closes the epochs that are over after `steps` steps. Collective.
+  std::vector<ClosedEpoch> close_epochs(std::int64_t steps, Communicator& communicator);
   // The unfinished epochs, summed over ranks. Collective.
-  std::map<std::uint64_t, EpochCount> totals(std::uint64_t samples,
-                                             Communicator& communicator) const;
+  std::map<std::uint64_t, EpochCount> totals(std::int64_t steps, Communicator& communicator) const;
 
  private:
   EpochCount total(std::uint64_t epoch, Communicator& communicator) const;
 
-  std::uint64_t rows_per_epoch_;
+  const SampleOrder& order_;
   std::uint64_t open_epoch_ = 0;
   std::map<std::uint64_t, EpochCount> counts_;
 };

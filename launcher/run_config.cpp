@@ -123,21 +123,28 @@ LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
   return make_schedule(options);
 }
 
-std::int64_t frozen_position_steps(const RunConfig& config, std::uint64_t rows) {
+std::int64_t frozen_position_steps(const RunConfig& config,
+                                   const std::function<double(std::int64_t)>& epochs_after) {
   if (config.optim.positions == "freeze") return INT64_MAX;
   const Duration duration = parse_duration(config.optim.position_frozen_steps);
   if (!duration.in_epochs) return static_cast<std::int64_t>(duration.amount);
-  const double steps_per_epoch =
-      static_cast<double>(rows) / static_cast<double>(config.data.global_batch);
-  return static_cast<std::int64_t>(std::ceil(duration.amount * steps_per_epoch));
+  std::int64_t too_few = -1, enough = config.train.steps;
+  if (epochs_after(enough) < duration.amount) return INT64_MAX;  // not within the run
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    (epochs_after(middle) < duration.amount ? too_few : enough) = middle;
+  }
+  return enough;
 }
 
 void validate(const RunConfig& config) {
   const auto require = [](bool holds, const std::string& sentence) {
     if (!holds) throw std::invalid_argument(sentence);
   };
-  require(config.data.sequence_length <= config.model.max_positions,
-          "data.sequence-length is " + std::to_string(config.data.sequence_length) +
+  std::int64_t longest = config.data.sequence_length;
+  for (const RampPart& part : config.data.length_ramp) longest = std::max(longest, part.value);
+  require(longest <= config.model.max_positions,
+          "data.sequence-length is " + std::to_string(longest) +
               ", longer than the position tables: model.max-positions is " +
               std::to_string(config.model.max_positions));
   require(config.model.hidden_size % config.model.heads == 0,

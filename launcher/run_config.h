@@ -88,9 +88,10 @@ class ConfigBuilder {
 // The schedule over train.steps steps. Throws std::invalid_argument.
 LearningRateSchedule learning_rate_schedule(const RunConfig& config);
 
-// First steps in which position parameters stand still, in a run whose epochs have `rows` rows; all
-// of them for "freeze". Throws std::invalid_argument.
-std::int64_t frozen_position_steps(const RunConfig& config, std::uint64_t rows);
+// First steps in which position parameters stand still; all of them for "freeze". `epochs_after`
+// says, without falling, how many epochs a number of steps takes. Throws std::invalid_argument.
+std::int64_t frozen_position_steps(const RunConfig& config,
+                                   const std::function<double(std::int64_t)>& epochs_after);
 
 // Checks values against each other. Throws std::invalid_argument that names the keys.
 void validate(const RunConfig& config);

@@ -69,11 +69,11 @@ Trainer::Trainer(TrainerContext context)
   }
   model_->to(context_.device);
   position_parameters_ = position_tensors_of(*model_);
-  const RowPlan plan(context_.corpus.document_offsets(), config.data.packing,
-                     config.data.sequence_length);
+  order_ = std::make_shared<SampleOrder>(context_.corpus.document_offsets(), config.data);
+  const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };
   optimizer_ = make_optimizer(
       config.optim.optimizer,
-      parameter_groups(*model_, config.optim, frozen_position_steps(config, plan.rows())));
+      parameter_groups(*model_, config.optim, frozen_position_steps(config, epochs_after)));
   reducer_ = std::make_unique<GradientReducer>(
       tensors_of(*model_), context_.communicator,
       GradientReducerOptions{static_cast<std::size_t>(config.train.bucket_bytes)});
@@ -89,8 +89,8 @@ ExitCode Trainer::train() {
   }
   Communicator& communicator = context_.communicator;
   together(communicator, [&] {
-    batches_ = std::make_unique<BatchStream>(context_.corpus, config.data, communicator.rank(),
-                                             communicator.world_size(), step_);
+    batches_ = std::make_unique<BatchStream>(context_.corpus, config.data, order_,
+                                             communicator.rank(), communicator.world_size(), step_);
   });
   model_->train();
   log_.start(progress());
@@ -184,14 +184,11 @@ void Trainer::record(const StepRecord& step) {
   log_.waited(step.data_wait_seconds);
   if (!is_logged() && !step.skipped) return;
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
-  log_.step(progress(), step,
-            static_cast<double>(samples()) / static_cast<double>(batches_->plan().rows()),
-            masks_hash);
+  log_.step(progress(), step, order_->epochs_after(step_), masks_hash);
 }
 
 void Trainer::close_epochs() {
-  for (const auto& closed :
-       ledger_->close_epochs(static_cast<std::uint64_t>(samples()), context_.communicator)) {
+  for (const auto& closed : ledger_->close_epochs(step_, context_.communicator)) {
     log_.epoch(step_, closed);
     TORCH_CHECK(closed.complete, "epoch ", closed.epoch,
                 " did not use each row exactly once: ", closed.rows, " rows, ledger ",

@@ -75,7 +75,6 @@ class Trainer {
   void require_equal_replicas();
   NamedTensors model_tensors() const;
   RunProgress progress() const { return {step_, tokens_}; }
-  std::int64_t samples() const { return step_ * context_.config.data.global_batch; }
   bool is_logged() const {
     return due(context_.config.train.log_every) || step_ == context_.config.train.steps;
   }
@@ -89,6 +88,7 @@ class Trainer {
   std::unique_ptr<GradientReducer> reducer_;
   LearningRateSchedule schedule_;
   std::unique_ptr<CheckpointStore> store_;  // rank 0
+  std::shared_ptr<const SampleOrder> order_;
   std::unique_ptr<BatchStream> batches_;
   std::unique_ptr<Ledger> ledger_;
 

@@ -78,7 +78,7 @@ void Trainer::save() {
   require_equal_replicas();
   RunState state = current_state();
   Communicator& communicator = context_.communicator;
-  state.epochs = ledger_->totals(static_cast<std::uint64_t>(samples()), communicator);
+  state.epochs = ledger_->totals(step_, communicator);
   state.masks_hash = communicator.sum(masks_hash_);
   const double started = now_seconds();
   on_rank_zero(communicator, [&] {
@@ -155,9 +155,7 @@ void Trainer::restore() {
   resumed_ = communicator.any(resumed_);
   if (resumed_) saved_step_ = step_;
   broadcast_tensors();
-  const RowPlan plan(context_.corpus.document_offsets(), context_.config.data.packing,
-                     context_.config.data.sequence_length);
-  ledger_ = std::make_unique<Ledger>(plan.rows());
+  ledger_ = std::make_unique<Ledger>(*order_);
   ledger_->restore(epochs);
 }
 

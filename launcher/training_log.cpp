@@ -57,14 +57,14 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
 
 void TrainingLog::epoch(std::int64_t step, const Ledger::ClosedEpoch& epoch) {
   if (!metrics_) return;
-  metrics_->append(nlohmann::ordered_json{
-      {"step", step},
-      {"event", "epoch"},
-      {"finished_epoch", epoch.epoch},
-      {"rows", epoch.rows},
-      {"ledger", hex_text(epoch.hash)},
-      {"complete",
-       epoch.complete}}.dump());
+  const nlohmann::ordered_json record = {{"step", step},
+                                         {"event", "epoch"},
+                                         {"rows", epoch.rows},
+                                         {"finished_epoch", epoch.epoch},
+                                         {"cut", epoch.cut},
+                                         {"ledger", hex_text(epoch.hash)},
+                                         {"complete", epoch.complete}};
+  metrics_->append(record.dump());
 }
 
 void TrainingLog::validation(std::int64_t step, const Evaluation& result, double seconds) {

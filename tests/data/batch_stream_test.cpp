@@ -16,20 +16,32 @@ namespace {
 // (epoch, document, offset, replacement).
 using MaskTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::int64_t>;
 
-// (document, offset) of every content position of a row; specials have none.
+constexpr std::int64_t kCls = 2, kSep = 3;
+
+// What stands at every position of a row: a token of a document, or a special one.
 struct Origin {
   std::uint64_t document = 0, offset = 0;
-  bool special = true;
+  std::int64_t special = 0;   // its id, 0 for a token of a document
+  std::int64_t sequence = 0;  // of the row
 };
 std::vector<Origin> origins_of(const RowPlan& plan, std::uint64_t row) {
-  std::vector<Origin> origins(1);
-  for (const RowPlan::Piece& piece : plan.pieces(row)) {
-    for (std::uint64_t i = 0; i < piece.count; ++i) {
-      origins.push_back({piece.document, piece.first + i, false});
+  std::vector<Origin> origins;
+  std::int64_t sequence = 0;
+  const auto add_special = [&](std::int64_t id) { origins.push_back({0, 0, id, sequence}); };
+  add_special(kCls);
+  const std::vector<RowPlan::Piece> pieces = plan.pieces(row);
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    if (p > 0 && plan.pieces_are_sequences()) {
+      add_special(kSep);
+      ++sequence;
+      add_special(kCls);
     }
-    if (piece.separator) origins.emplace_back();
+    for (std::uint64_t i = 0; i < pieces[p].count; ++i) {
+      origins.push_back({pieces[p].document, pieces[p].first + i, 0, sequence});
+    }
+    if (pieces[p].separator) add_special(kSep);
   }
-  origins.emplace_back();
+  add_special(kSep);
   return origins;
 }
 
@@ -42,7 +54,7 @@ std::vector<MaskTuple> masks_of(const RowPlan& plan, const Batch& batch) {
     const auto b = static_cast<std::size_t>(positions[m] / width);
     const Origin origin =
         origins_of(plan, batch.rows[b]).at(static_cast<std::size_t>(positions[m] % width));
-    EXPECT_FALSE(origin.special);
+    EXPECT_EQ(origin.special, 0);
     masks.emplace_back(batch.epochs[b], origin.document, origin.offset, ids[positions[m]]);
   }
   return masks;
@@ -52,9 +64,18 @@ bool same_batch(const Batch& a, const Batch& b) {
   return torch::equal(a.input_ids, b.input_ids) &&
          a.attention_mask.defined() == b.attention_mask.defined() &&
          (!a.attention_mask.defined() || torch::equal(a.attention_mask, b.attention_mask)) &&
+         a.documents.defined() == b.documents.defined() &&
+         (!a.documents.defined() || torch::equal(a.documents, b.documents)) &&
          torch::equal(a.masked_positions, b.masked_positions) && torch::equal(a.labels, b.labels) &&
          a.rows == b.rows && a.epochs == b.epochs && a.tokens == b.tokens &&
          a.rows_hash == b.rows_hash && a.masks_hash == b.masks_hash;
+}
+
+std::unique_ptr<BatchStream> open_stream(const ShardedCorpus& corpus, const DataOptions& options,
+                                         int rank, int world_size, std::int64_t first_step) {
+  return std::make_unique<BatchStream>(
+      corpus, options, std::make_shared<SampleOrder>(corpus.document_offsets(), options), rank,
+      world_size, first_step);
 }
 
 class BatchStreamTest : public testing::Test {
@@ -83,7 +104,7 @@ class BatchStreamTest : public testing::Test {
                                     std::int64_t first = 0) {
     std::vector<std::unique_ptr<BatchStream>> streams;
     for (int rank = 0; rank < world_size; ++rank) {
-      streams.push_back(std::make_unique<BatchStream>(*corpus_, options, rank, world_size, first));
+      streams.push_back(open_stream(*corpus_, options, rank, world_size, first));
     }
     std::vector<Batch> result;
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -120,7 +141,7 @@ class BatchStreamTest : public testing::Test {
 };
 
 TEST_F(BatchStreamTest, RowsAreTheDocumentsBetweenSpecialTokens) {
-  for (const Packing packing : {Packing::kFull, Packing::kDocument}) {
+  for (const Packing packing : {Packing::kFull, Packing::kDocument, Packing::kBestFit}) {
     DataOptions chosen = options();
     chosen.packing = packing;
     const RowPlan plan(corpus_->document_offsets(), packing, 32);
@@ -138,11 +159,17 @@ TEST_F(BatchStreamTest, RowsAreTheDocumentsBetweenSpecialTokens) {
           if (t >= length) {
             EXPECT_EQ(id, 0);
           } else if (const Origin& origin = origins[static_cast<std::size_t>(t)]; origin.special) {
-            EXPECT_EQ(id, t == 0 ? 2 : 3);
+            EXPECT_EQ(id, origin.special);
           } else {
             EXPECT_EQ(id, documents_[origin.document].ids[origin.offset]);
           }
-          if (batch.attention_mask.defined()) {
+          EXPECT_EQ(batch.documents.defined(), packing == Packing::kBestFit);
+          if (batch.documents.defined()) {
+            const std::int64_t sequence =
+                t < length ? origins[static_cast<std::size_t>(t)].sequence : -1;
+            EXPECT_EQ(batch.documents[b][t].item<std::int64_t>(), sequence);
+            EXPECT_FALSE(batch.attention_mask.defined());
+          } else if (batch.attention_mask.defined()) {
             EXPECT_EQ(batch.attention_mask[b][t].item<bool>(), t < length);
           } else {
             EXPECT_EQ(length, restored.size(1));
@@ -187,7 +214,7 @@ TEST_F(BatchStreamTest, MasksDoNotDependOnPackingOrSequenceLength) {
     chosen.masking = masking;
     std::vector<MaskTuple> expected;
     std::uint64_t expected_hash = 0;
-    for (const Packing packing : {Packing::kFull, Packing::kDocument}) {
+    for (const Packing packing : {Packing::kFull, Packing::kDocument, Packing::kBestFit}) {
       for (const std::int64_t sequence_length : {5, 32, 200}) {
         chosen.packing = packing;
         chosen.sequence_length = sequence_length;
@@ -253,9 +280,9 @@ TEST_F(BatchStreamTest, AfterASeekComesWhatWouldHaveCome) {
 }
 
 TEST_F(BatchStreamTest, FarSeeksAreFree) {
-  BatchStream stream(*corpus_, options(), 0, 1, std::int64_t{1} << 50);
-  const std::vector<Batch> next = stream.next();
-  EXPECT_EQ(next.front().epochs.front(), (std::uint64_t{10} << 50) / stream.plan().rows());
+  const RowPlan plan(corpus_->document_offsets(), Packing::kFull, 32);
+  const auto stream = open_stream(*corpus_, options(), 0, 1, std::int64_t{1} << 50);
+  EXPECT_EQ(stream->next().front().epochs.front(), (std::uint64_t{10} << 50) / plan.rows());
 }
 
 TEST_F(BatchStreamTest, AGlobalBatchMaySpanSeveralEpochs) {
@@ -265,6 +292,46 @@ TEST_F(BatchStreamTest, AGlobalBatchMaySpanSeveralEpochs) {
   std::uint64_t hash = 0;
   for (const Batch& batch : batches(chosen, 2, 1)) hash += batch.rows_hash;
   EXPECT_EQ(hash, complete_epoch_hash(0, plan.rows()) + complete_epoch_hash(1, plan.rows()));
+}
+
+TEST_F(BatchStreamTest, RampsOfLengthAndBatchSplitOverRanksAlike) {
+  DataOptions chosen = options();
+  chosen.length_ramp = {{8, 6}, {16, 9}};
+  chosen.batch_ramp = {{4, 2}, {7, 8}};
+  const std::vector<std::size_t> expected_rows = {4, 4, 7, 7, 7, 7, 7, 7, 10, 10, 10};
+  std::vector<std::uint64_t> alone;
+  for (const int world_size : {1, 3}) {
+    std::vector<std::unique_ptr<BatchStream>> streams;
+    for (int rank = 0; rank < world_size; ++rank) {
+      streams.push_back(open_stream(*corpus_, chosen, rank, world_size, 0));
+    }
+    for (std::size_t step = 0; step < expected_rows.size(); ++step) {
+      const std::int64_t length = step < 6 ? 8 : step < 9 ? 16 : 32;
+      std::size_t rows = 0;
+      std::uint64_t masks = 0;
+      for (const auto& stream : streams) {
+        for (const Batch& batch : stream->next()) {
+          EXPECT_LE(batch.input_ids.size(1), length);
+          EXPECT_LE(batch.input_ids.size(0), chosen.micro_batch * 32 / length);
+          rows += batch.rows.size();
+          masks += batch.masks_hash + batch.rows_hash;
+        }
+      }
+      EXPECT_EQ(rows, expected_rows[step]);
+      if (world_size == 1) alone.push_back(masks);
+      EXPECT_EQ(masks, alone[step]);
+    }
+  }
+  // A seek into each phase.
+  for (const std::int64_t step : {3, 7, 10}) {
+    std::uint64_t masks = 0;
+    for (const Batch& batch : open_stream(*corpus_, chosen, 0, 1, step)->next()) {
+      masks += batch.masks_hash + batch.rows_hash;
+    }
+    EXPECT_EQ(masks, alone[static_cast<std::size_t>(step)]);
+  }
+  chosen.batch_ramp = {{2, 5}};
+  EXPECT_THROW(open_stream(*corpus_, chosen, 0, 3, 0), std::invalid_argument);
 }
 
 TEST_F(BatchStreamTest, EpochsDifferInOrderAndMasks) {
@@ -288,15 +355,15 @@ TEST_F(BatchStreamTest, MayBeLeftAtAnyTime) {
   for (int taken = 0; taken < 8; ++taken) {
     DataOptions chosen = options();
     chosen.prefetch_steps = 1 + taken % 3;
-    BatchStream stream(*corpus_, chosen, 0, 2, 0);
-    for (int i = 0; i < taken; ++i) stream.next();
+    const auto stream = open_stream(*corpus_, chosen, 0, 2, 0);
+    for (int i = 0; i < taken; ++i) stream->next();
   }
 }
 
 TEST_F(BatchStreamTest, RefusesSettingsOutOfRange) {
   const auto refused = [](const DataOptions& chosen, int rank, int world_size,
                           std::int64_t step = 0) {
-    EXPECT_THROW(BatchStream(*corpus_, chosen, rank, world_size, step), std::invalid_argument);
+    EXPECT_THROW(open_stream(*corpus_, chosen, rank, world_size, step), std::invalid_argument);
   };
   refused(options(), 2, 2);
   refused(options(), -1, 2);
@@ -319,7 +386,7 @@ TEST_F(BatchStreamTest, RefusesSettingsOutOfRange) {
 
 TEST_F(BatchStreamTest, ASplitWithoutRowsIsRefused) {
   const ShardedCorpus empty(*folder_ / "c", Split::kHeldOut);
-  EXPECT_THROW(BatchStream(empty, options(), 0, 1, 0), CorpusError);
+  EXPECT_THROW(open_stream(empty, options(), 0, 1, 0), CorpusError);
 }
 
 TEST_F(BatchStreamTest, WhatGoesWrongInTheBackgroundReachesTheConsumer) {
@@ -327,13 +394,13 @@ TEST_F(BatchStreamTest, WhatGoesWrongInTheBackgroundReachesTheConsumer) {
   documents[150].ids[0] = 60000;
   write_sample_corpus(*folder_ / "bad", documents, 0, 1u << 20);
   const ShardedCorpus corpus(*folder_ / "bad", Split::kTrain);
-  BatchStream stream(corpus, options(), 0, 1, 0);
+  const auto stream = open_stream(corpus, options(), 0, 1, 0);
   const auto all_steps = [&stream] {
-    for (int i = 0; i < 100; ++i) stream.next();
+    for (int i = 0; i < 100; ++i) stream->next();
   };
   const std::string message = message_of<CorpusError>(all_steps);
   EXPECT_NE(message.find("document 150 has token id 60000"), std::string::npos) << message;
-  EXPECT_THROW(stream.next(), CorpusError);
+  EXPECT_THROW(stream->next(), CorpusError);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -76,6 +77,36 @@ TEST(RowPlan, DocumentRowsNeverCrossADocument) {
   EXPECT_EQ(plan.rows(), row);
 }
 
+TEST(RowPlan, BestFitRowsHoldThePartsOfDocumentsEachOnce) {
+  for (const std::int64_t sequence_length : {4, 7, 12, 40}) {
+    const std::vector<std::uint64_t> lengths = random_lengths(3, 300);
+    const RowPlan plan(offsets_of(lengths), Packing::kBestFit, sequence_length);
+    const RowPlan apart(offsets_of(lengths), Packing::kDocument, sequence_length);
+    EXPECT_TRUE(plan.pieces_are_sequences());
+    EXPECT_FALSE(apart.pieces_are_sequences());
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> found, expected;  // document, first
+    for (std::uint64_t row = 0; row < plan.rows(); ++row) {
+      std::uint64_t tokens = 0;
+      for (const RowPlan::Piece& piece : plan.pieces(row)) {
+        EXPECT_GT(piece.count, 0u);
+        EXPECT_FALSE(piece.separator);
+        const std::uint64_t whole =
+            std::min<std::uint64_t>(sequence_length - 2, lengths[piece.document] - piece.first);
+        EXPECT_EQ(piece.count, whole);
+        tokens += piece.count + 2;
+        found.emplace_back(piece.document, piece.first);
+      }
+      EXPECT_LE(tokens, static_cast<std::uint64_t>(sequence_length));
+    }
+    for (std::uint64_t row = 0; row < apart.rows(); ++row) {
+      expected.emplace_back(apart.pieces(row)[0].document, apart.pieces(row)[0].first);
+    }
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, expected);
+    EXPECT_LE(plan.rows(), apart.rows());
+  }
+}
+
 TEST(RowPlan, SeparatorMovesToTheNextRowWhenTheDocumentFillsItsOwn) {
   const RowPlan plan({0, 4, 6}, Packing::kFull, 6);
   ASSERT_EQ(plan.rows(), 2u);
@@ -91,6 +122,7 @@ TEST(RowPlan, NoRowForASeparatorAtTheVeryEnd) {
 TEST(RowPlan, EmptyCorpusHasNoRows) {
   EXPECT_EQ(RowPlan({0}, Packing::kFull, 6).rows(), 0u);
   EXPECT_EQ(RowPlan({0}, Packing::kDocument, 6).rows(), 0u);
+  EXPECT_EQ(RowPlan({0}, Packing::kBestFit, 6).rows(), 0u);
 }
 
 TEST(RowPlan, RefusesShortRowsAndRowsThatDoNotExist) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <thread>
 
 #include "data/batch_stream.h"
@@ -68,9 +69,20 @@ Batch rows_of(std::uint64_t epoch, std::vector<std::uint64_t> rows) {
   return batch;
 }
 
+// One row per step, in epochs of `rows` rows.
+SampleOrder rows_one_by_one(std::uint64_t rows) {
+  std::vector<std::uint64_t> offsets(rows + 1);
+  std::iota(offsets.begin(), offsets.end(), 0);
+  DataOptions options;
+  options.packing = Packing::kDocument;
+  options.global_batch = 1;
+  return SampleOrder(offsets, options);
+}
+
 TEST(Ledger, ClosesAnEpochThatUsedEachRowOnce) {
+  const SampleOrder order = rows_one_by_one(5);
   on_ranks(2, [&](Communicator& communicator) {
-    Ledger ledger(5);
+    Ledger ledger(order);
     ledger.record(communicator.rank() == 0 ? rows_of(0, {4, 1}) : rows_of(0, {0, 2}));
     EXPECT_TRUE(ledger.close_epochs(4, communicator).empty());
     EXPECT_EQ(ledger.totals(4, communicator).at(0).rows, 4u);
@@ -84,8 +96,9 @@ TEST(Ledger, ClosesAnEpochThatUsedEachRowOnce) {
 }
 
 TEST(Ledger, NoticesARowUsedTwice) {
+  const SampleOrder order = rows_one_by_one(4);
   on_ranks(2, [&](Communicator& communicator) {
-    Ledger ledger(4);
+    Ledger ledger(order);
     ledger.record(communicator.rank() == 0 ? rows_of(0, {0, 1}) : rows_of(0, {2, 2}));
     const auto closed = ledger.close_epochs(4, communicator);
     ASSERT_EQ(closed.size(), 1u);
@@ -95,17 +108,43 @@ TEST(Ledger, NoticesARowUsedTwice) {
 }
 
 TEST(Ledger, ContinuesFromACheckpoint) {
+  const SampleOrder order = rows_one_by_one(4);
   on_ranks(2, [&](Communicator& communicator) {
-    Ledger first(4);
+    Ledger first(order);
     first.record(communicator.rank() == 0 ? rows_of(2, {3}) : rows_of(2, {0}));
     const auto saved = first.totals(10, communicator);
-    Ledger second(4);
+    Ledger second(order);
     second.restore(communicator.rank() == 0 ? saved : decltype(saved){});
     second.record(communicator.rank() == 0 ? rows_of(2, {1}) : rows_of(2, {2}));
     const auto closed = second.close_epochs(12, communicator);
     ASSERT_EQ(closed.size(), 1u);
     EXPECT_EQ(closed[0].epoch, 2u);
     EXPECT_TRUE(closed[0].complete);
+  });
+}
+
+TEST(Ledger, AnEpochThatAPhaseCutsHasTheRowsThatWereDue) {
+  DataOptions options;
+  options.packing = Packing::kDocument;
+  options.global_batch = 1;
+  options.sequence_length = 6;     // two rows of the document of 7 tokens
+  options.length_ramp = {{4, 3}};  // four of them, of which three are taken
+  const SampleOrder order({0, 7}, options);
+  on_ranks(2, [&](Communicator& communicator) {
+    Ledger ledger(order);
+    ledger.record(communicator.rank() == 0 ? rows_of(0, {3, 1}) : rows_of(0, {0}));
+    EXPECT_TRUE(ledger.close_epochs(2, communicator).empty());
+    const auto closed = ledger.close_epochs(3, communicator);
+    ASSERT_EQ(closed.size(), 1u);
+    EXPECT_TRUE(closed[0].cut);
+    EXPECT_TRUE(closed[0].complete);
+    EXPECT_EQ(closed[0].rows, 3u);
+    ledger.record(communicator.rank() == 0 ? rows_of(1, {1}) : rows_of(1, {0}));
+    const auto next = ledger.close_epochs(5, communicator);
+    ASSERT_EQ(next.size(), 1u);
+    EXPECT_EQ(next[0].epoch, 1u);
+    EXPECT_FALSE(next[0].cut);
+    EXPECT_TRUE(next[0].complete);
   });
 }
 

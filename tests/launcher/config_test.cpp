@@ -156,7 +156,9 @@ TEST(Config, FrozenPositionsInStepsOrEpochsOrForever) {
   builder.set("train.global-batch", "16", "test");
   const auto steps = [&](const std::string& frozen, std::uint64_t rows) {
     builder.set("optim.position-frozen-steps", frozen, "test");
-    return frozen_position_steps(builder.config(), rows);
+    return frozen_position_steps(builder.config(), [&](std::int64_t taken) {
+      return 16.0 * static_cast<double>(taken) / static_cast<double>(rows);
+    });
   };
   EXPECT_EQ(steps("0", 100), 0);
   EXPECT_EQ(steps("70", 100), 70);
@@ -168,6 +170,31 @@ TEST(Config, FrozenPositionsInStepsOrEpochsOrForever) {
   EXPECT_EQ(message_of<std::invalid_argument>([&] { steps("soon", 1); }),
             "test: optim.position-frozen-steps: 'soon' is not a number of steps such as 2000, or "
             "of epochs such as 2e or 0.5 epochs");
+}
+
+TEST(Config, RampsAreReadAndWritten) {
+  ConfigBuilder builder;
+  const auto text = [&](const std::string& ramp) {
+    builder.set("train.batch-ramp", ramp, "test");
+    const std::string ini = builder.to_ini(false);
+    const std::size_t at = ini.find("batch-ramp = ") + 13;
+    return ini.substr(at, ini.find('\n', at) - at);
+  };
+  EXPECT_EQ(text("none"), "none");
+  EXPECT_EQ(text("64:1k,128:3e3"), "64:1000,128:3000");
+  EXPECT_EQ(builder.config().data.batch_ramp.size(), 2u);
+  const auto error = [&](const std::string& ramp) {
+    return message_of<std::invalid_argument>([&] { text(ramp); });
+  };
+  EXPECT_EQ(error("64"), "test: train.batch-ramp: '64' is not VALUE:STEP, as in 64:1000");
+  EXPECT_EQ(error("64:9,128:9"),
+            "test: train.batch-ramp: '128:9': step 9 does not come after step 9");
+  EXPECT_NE(error("0:9").find("'0'"), std::string::npos);
+  EXPECT_NE(error("64:x").find("'x'"), std::string::npos);
+  EXPECT_NE(error(""), "");
+  builder.set("data.length-ramp", "1024:5", "test");
+  EXPECT_NE(message_of<std::invalid_argument>([&] { validate(builder.config()); }).find("1024"),
+            std::string::npos);
 }
 
 TEST(Config, ErrorsNameFileLineKeyAndWhatIsValid) {

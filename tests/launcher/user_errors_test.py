@@ -120,7 +120,7 @@ class UserErrors(tupelo_runs.RunTest):
     def test_values_out_of_range(self):
         for setting, words in ((("train__steps", "0"), ("train.steps", "'0'", "at least 1")),
                                (("model__heads", "5"), ("model.heads", "hidden-size")),
-                               (("data__packing", "tight"), ("data.packing", "full, doc")),
+                               (("data__packing", "tight"), ("data.packing", "full, doc, packed")),
                                (("optim__warmup", "soon"), ("soon",)),
                                (("train__global_batch", "1"), ())):
             result = self.train("r-range", ranks=2, expect=USAGE, **{**FEW, setting[0]: setting[1]})

@@ -60,9 +60,11 @@ AttentionTerms scaled_terms(const RefvecCase& given, const std::string& scaling,
   context.heads = 1;
   context.head_width = given.vectors.integer("head_dim");
   context.max_positions = given.vectors.integer("orig_len");
-  const std::string factor = std::to_string(given.vectors.number("factor"));
-  return make_position_encoding("rope", context, {{"scaling", scaling}, {"factor", factor}})
-      ->terms(tokens);
+  PositionOptions options = {{"scaling", scaling}};
+  if (scaling != "none") {
+    options.emplace_back("factor", std::to_string(given.vectors.number("factor")));
+  }
+  return make_position_encoding("rope", context, options)->terms(tokens);
 }
 
 TEST_P(RefvecRope, Scalings) {
