@@ -19,6 +19,11 @@ struct ShardedCorpus::State {
   void open(const std::filesystem::path& folder, Split split);
   void append(Shard shard);
 
+  struct Place {
+    const Shard& shard;
+    std::uint64_t document;  // of the shard
+  };
+  Place place(std::uint64_t document) const;
   // A run of tokens of one document, in the numbering of its shard.
   struct Span {
     const Shard& shard;
@@ -66,20 +71,25 @@ void ShardedCorpus::State::append(Shard shard) {
   shards.push_back(std::move(shard));
 }
 
-ShardedCorpus::State::Span ShardedCorpus::State::span(std::uint64_t document, std::uint64_t first,
-                                                      std::uint64_t count) const {
+ShardedCorpus::State::Place ShardedCorpus::State::place(std::uint64_t document) const {
   if (document >= first_documents.back()) {
     throw std::out_of_range("document " + std::to_string(document) + " is not in the corpus");
   }
+  const auto after = std::upper_bound(first_documents.begin(), first_documents.end(), document);
+  const std::size_t shard = static_cast<std::size_t>(after - first_documents.begin()) - 1;
+  return {shards[shard], document - first_documents[shard]};
+}
+
+ShardedCorpus::State::Span ShardedCorpus::State::span(std::uint64_t document, std::uint64_t first,
+                                                      std::uint64_t count) const {
+  const Place at = place(document);
   const std::uint64_t begin = document_offsets[document];
   const std::uint64_t length = document_offsets[document + 1] - begin;
   if (first > length || count > length - first) {
     throw std::out_of_range("document " + std::to_string(document) + " has only " +
                             std::to_string(length) + " tokens");
   }
-  const auto after = std::upper_bound(first_documents.begin(), first_documents.end(), document);
-  const std::size_t shard = static_cast<std::size_t>(after - first_documents.begin()) - 1;
-  return {shards[shard], begin - document_offsets[first_documents[shard]] + first};
+  return {at.shard, at.shard.offset(at.document) + first};
 }
 
 ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split)
@@ -115,6 +125,16 @@ void ShardedCorpus::read_word_starts(std::uint64_t document, std::uint64_t first
   for (std::uint64_t i = 0; i < count; ++i) {
     flags[i] = span.shard.begins_word(span.first + i) ? 1 : 0;
   }
+}
+
+std::uint64_t ShardedCorpus::hash(std::uint64_t document) const {
+  const State::Place place = state_->place(document);
+  return place.shard.hash(place.document);
+}
+
+std::uint64_t ShardedCorpus::source(std::uint64_t document) const {
+  const State::Place place = state_->place(document);
+  return place.shard.source(place.document);
 }
 
 void ShardedCorpus::verify_shard(std::size_t shard) const {

@@ -77,6 +77,11 @@ class ShardedCorpus {
   void read_word_starts(std::uint64_t document, std::uint64_t first, std::uint64_t count,
                         std::uint8_t* flags) const;
 
+  // See document_hash() in data/document_text.h.
+  std::uint64_t hash(std::uint64_t document) const;
+  // Which input file document `d` came from, counted from 0; 65535 stands for all later ones.
+  std::uint64_t source(std::uint64_t document) const;
+
   // Re-hashes one shard. Throws CorpusError that names file and dataset.
   void verify_shard(std::size_t shard) const;
 

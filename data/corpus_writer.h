@@ -22,6 +22,10 @@ class CorpusWriter {
   void add(std::span<const std::uint32_t> ids, std::span<const std::uint8_t> word_start,
            std::uint64_t source, std::uint64_t hash);
 
+  // The same, in this split whatever the hash says.
+  void add_to(Split split, std::span<const std::uint32_t> ids,
+              std::span<const std::uint8_t> word_start, std::uint64_t source, std::uint64_t hash);
+
   // Closes the last shards and gives all shards their final names. The index holds info, shards,
   // fraction and shard_tokens; its other members are the caller's.
   CorpusIndex finish();

@@ -16,6 +16,7 @@ struct Command {
 };
 
 Command prepare_command();
+Command corpus_command();
 Command train_command();
 Command eval_command();
 Command inspect_command();

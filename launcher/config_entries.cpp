@@ -182,8 +182,28 @@ std::vector<ConfigEntry> data_entries() {
       choice<>(
           "data.masking", [](auto& c) -> auto& { return c.data.masking; },
           std::vector<std::pair<std::string, Masking>>{{"token", Masking::kToken},
-                                                       {"whole-word", Masking::kWholeWord}},
-          "unit that is masked as a whole"),
+                                                       {"whole-word", Masking::kWholeWord},
+                                                       {"span", Masking::kSpan},
+                                                       {"ngram", Masking::kNgram}},
+          "what is chosen as a whole: tokens, words, or spans of words of geometric length (span) "
+          "or of length n with probability proportional to 1/n (ngram)"),
+      choice<>(
+          "data.mask-unit", [](auto& c) -> auto& { return c.data.mask_unit; },
+          std::vector<std::pair<std::string, MaskUnit>>{
+              {"token", MaskUnit::kToken}, {"word", MaskUnit::kWord}, {"span", MaskUnit::kSpan}},
+          "what becomes [MASK], random or stays as one; masking by tokens knows tokens only"),
+      number(
+          "data.span-probability", [](auto& c) -> auto& { return c.data.span_probability; }, 1e-6,
+          1, "masking span: that a span ends after a word"),
+      integer(
+          "data.span-words", [](auto& c) -> auto& { return c.data.span_words; }, 1, 64,
+          "masking span: most words of a span"),
+      integer(
+          "data.ngram-words", [](auto& c) -> auto& { return c.data.ngram_words; }, 1, 64,
+          "masking ngram: most words of a span"),
+      integer(
+          "data.longest-word-tokens", [](auto& c) -> auto& { return c.data.longest_word_tokens; },
+          1, 1024, "a word of more tokens is masked token by token"),
       number(
           "data.mask-fraction", [](auto& c) -> auto& { return c.data.mask_fraction; }, 0.001, 0.9,
           "share of tokens chosen for prediction"),

@@ -14,8 +14,8 @@ using tupelo::Command;
 using tupelo::ExitCode;
 
 std::vector<Command> commands() {
-  return {tupelo::prepare_command(), tupelo::train_command(), tupelo::eval_command(),
-          tupelo::inspect_command(), tupelo::plot_command()};
+  return {tupelo::prepare_command(), tupelo::corpus_command(),  tupelo::train_command(),
+          tupelo::eval_command(),    tupelo::inspect_command(), tupelo::plot_command()};
 }
 
 std::string overview() {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include "data/prepare.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/nearest_name.h"
 #include "launcher/value_text.h"
 
 namespace tupelo {
@@ -14,14 +16,37 @@ namespace {
 
 using Takes = VerbOption::Takes;
 
-const char* const kFormats = "auto, text, lines or jsonl";
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
 
-TextFormat parse_format(const std::string& name) {
-  if (name == "auto") return TextFormat::kAuto;
-  if (name == "text") return TextFormat::kBlankLine;
-  if (name == "lines") return TextFormat::kLinePerDocument;
-  if (name == "jsonl") return TextFormat::kJsonLines;
-  throw std::invalid_argument("--format: '" + name + "' is not " + kFormats);
+const Choices<TextFormat> kFormats = {{"auto", TextFormat::kAuto},
+                                      {"text", TextFormat::kBlankLine},
+                                      {"lines", TextFormat::kLinePerDocument},
+                                      {"jsonl", TextFormat::kJsonLines},
+                                      {"tsv", TextFormat::kTabSeparated},
+                                      {"html", TextFormat::kHtml},
+                                      {"man", TextFormat::kManual},
+                                      {"rst", TextFormat::kRestructured},
+                                      {"mo", TextFormat::kMessageCatalogue}};
+const Choices<TextEncoding> kEncodings = {{"utf-8", TextEncoding::kUtf8},
+                                          {"gb18030", TextEncoding::kGb18030},
+                                          {"auto", TextEncoding::kAuto}};
+const Choices<InvalidBytes> kInvalidBytes = {{"replace", InvalidBytes::kReplace},
+                                             {"drop-line", InvalidBytes::kDropLine}};
+const Choices<DamagedInput> kDamagedInput = {{"refuse", DamagedInput::kRefuse},
+                                             {"skip", DamagedInput::kSkip}};
+
+// The value that the option's word stands for; the first one when it is not given.
+template <typename Value>
+Value chosen(const CommandLine& line, const std::string& option, const Choices<Value>& choices) {
+  if (!line.has(option)) return choices.front().second;
+  std::vector<std::string> valid;
+  for (const auto& choice : choices) valid.push_back(choice.first);
+  const std::string word =
+      reading_option(option, [&] { return one_of(line.value(option), valid); });
+  return std::find_if(choices.begin(), choices.end(),
+                      [&](const auto& choice) { return choice.first == word; })
+      ->second;
 }
 
 PrepareOptions options_from(const CommandLine& line) {
@@ -29,8 +54,17 @@ PrepareOptions options_from(const CommandLine& line) {
   for (const std::string& input : line.values("input")) options.inputs.emplace_back(input);
   if (options.inputs.empty()) line.required("input");
   options.output = line.required("output");
-  options.format = parse_format(line.value("format", "auto"));
-  options.text_key = line.value("text-key", "text");
+  options.format = chosen(line, "format", kFormats);
+  options.text_key = line.value("text-key", options.text_key);
+  options.text_column = line.value("text-column", options.text_column);
+  options.encoding = chosen(line, "encoding", kEncodings);
+  options.invalid_bytes = chosen(line, "invalid", kInvalidBytes);
+  options.damaged_input = chosen(line, "damaged", kDamagedInput);
+  if (line.has("segmenter")) options.segmenter_dictionary = line.value("segmenter");
+  for (const std::string& file : line.values("user-dictionary")) {
+    options.user_dictionaries.emplace_back(file);
+  }
+  options.pre_segmented = line.has("pre-segmented");
   if (line.has("vocab")) options.vocab_file = line.value("vocab");
   if (line.has("train-vocab")) {
     options.train_vocab_size = reading_option("train-vocab", [&] {
@@ -105,8 +139,34 @@ nlohmann::ordered_json to_json(const PrepareReport& report) {
           {"vocab_size", report.vocab_size},
           {"train_shards", report.train_shards},
           {"held_out_shards", report.held_out_shards},
+          {"dropped_lines", report.dropped_lines},
+          {"damaged_files", report.damaged_files},
+          {"damaged_records", report.damaged_records},
+          {"empty_files", report.empty_files},
+          {"special_files", report.special_files},
+          {"dangling_links", report.dangling_links},
+          {"repeated_files", report.repeated_files},
+          {"damage", report.damage},
           {"seconds", report.seconds},
           {"tokens_per_second", tokens_per_second(report)}};
+}
+
+// What was left out, when anything was.
+void print_oddities(const PrepareReport& report, Console& console) {
+  std::string text;
+  const auto add = [&](std::uint64_t number, const char* what) {
+    if (number == 0) return;
+    text += (text.empty() ? "" : ", ") + grouped(static_cast<std::int64_t>(number)) + " " + what;
+  };
+  add(report.empty_files, "empty files");
+  add(report.damaged_files, "damaged files");
+  add(report.damaged_records, "damaged records");
+  add(report.dropped_lines, "lines with invalid bytes");
+  add(report.special_files, "FIFOs, sockets and devices");
+  add(report.dangling_links, "links to nothing");
+  add(report.repeated_files, "files met again through links");
+  if (!text.empty()) console.line("left out    " + text);
+  for (const std::string& sentence : report.damage) console.line("            " + sentence);
 }
 
 void print(const PrepareReport& report, const std::string& output, Console& console) {
@@ -118,7 +178,8 @@ void print(const PrepareReport& report, const std::string& output, Console& cons
   console.line("corpus      " + output);
   console.line("input       " + count(report.input_bytes) + " bytes, " + count(report.documents) +
                " documents (" + count(report.empty_documents) + " empty ones left out, " +
-               count(report.invalid_bytes) + " invalid bytes replaced)");
+               count(report.invalid_bytes) + " invalid bytes)");
+  print_oddities(report, console);
   console.line("vocabulary  " + count(report.vocab_size) + " tokens, " + significant(unknown, 3) +
                "% of the text unknown");
   console.line("train       " + count(report.train_documents) + " documents, " +
@@ -160,7 +221,8 @@ Command prepare_command() {
       "(data/FORMAT.md). The same input gives the same bytes\nfor any number of threads; a corpus "
       "appears only when it is complete.";
   verb.options = {
-      {"input", Takes::kManyValues, "PATH...", "text files, or folders of them"},
+      {"input", Takes::kManyValues, "PATH...",
+       "text files, folders of them, or patterns with *, ** and ?; also compressed (.gz, .zst)"},
       {"output", Takes::kOneValue, "CORPUS", "folder to create"},
       {"vocab", Takes::kOneValue, "FILE", "an existing vocab.txt, one token per line"},
       {"train-vocab", Takes::kOneValue, "SIZE", "learn a vocabulary of this size from the input"},
@@ -169,10 +231,22 @@ Command prepare_command() {
       {"cased", Takes::kNothing, "", "keep upper case and accents (default: uncased)"},
       {"held-out", Takes::kOneValue, "SHARE", "share of documents kept for evaluation (1%)"},
       {"format", Takes::kOneValue, "FORMAT",
-       std::string(kFormats) + " (auto: .jsonl by extension, else text: a blank line ends a "
-                               "document; lines: one document "
-                               "per line)"},
-      {"text-key", Takes::kOneValue, "KEY", "key of the text in JSON lines (text)"},
+       "text (a blank line ends a document), lines (one document per line), jsonl, tsv, html, man, "
+       "rst, mo, or auto: by extension, else text (auto)"},
+      {"text-key", Takes::kOneValue, "KEY",
+       "key of the text in JSON lines; a.b: b of the object under a (text)"},
+      {"text-column", Takes::kOneValue, "NAME|N", "column of the text in tsv (text)"},
+      {"encoding", Takes::kOneValue, "NAME",
+       "utf-8, gb18030 or auto; a byte order mark overrules each (utf-8)"},
+      {"invalid", Takes::kOneValue, "WHAT",
+       "replace bytes that are no character by U+FFFD, or drop-line (replace)"},
+      {"damaged", Takes::kOneValue, "WHAT",
+       "refuse input that is not what it should be, or skip and report it (refuse)"},
+      {"segmenter", Takes::kOneValue, "FILE",
+       "dictionary in jieba's format that says what a Chinese word is"},
+      {"user-dictionary", Takes::kManyValues, "FILE...", "more words, in jieba's format"},
+      {"pre-segmented", Takes::kNothing, "",
+       "words of the input are set apart by spaces, which are no part of Chinese text"},
       {"shard-tokens", Takes::kOneValue, "COUNT",
        "tokens after which a shard is closed (67108864)"},
       {"language", Takes::kOneValue, "CODE", "recorded in the corpus (zh)"},

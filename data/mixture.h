@@ -1,0 +1,49 @@
+// Which corpus each sample of a mixture comes from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tupelo {
+
+// A pure function of weights, seed and number of the sample, so seeking is free. Samples come in
+// blocks of kBlock: each block has its share of every part, exact up to rounding that never adds up
+// (after any number of blocks a part is less than one sample away from its share), in an order of
+// its own.
+class Mixture {
+ public:
+  static constexpr std::uint64_t kBlock = 4096;
+
+  // Weights above 0, of any sum. Throws std::invalid_argument for none of them, for one that is not
+  // a positive number, and for one below 1/2048 of their sum.
+  Mixture(const std::vector<double>& weights, std::uint64_t seed);
+
+  std::size_t parts() const { return ends_.size(); }
+
+  struct Draw {
+    std::size_t part;
+    std::uint64_t index;  // how many of the part came before
+  };
+  Draw draw(std::uint64_t sample) const;
+
+  // How many of the first `samples` samples come from `part`. Takes up to kBlock draws.
+  std::uint64_t drawn(std::size_t part, std::uint64_t samples) const;
+
+ private:
+  // Samples of the first `part` + 1 parts in the first `blocks` blocks.
+  std::uint64_t up_to(std::size_t part, std::uint64_t blocks) const;
+  std::uint64_t before(std::size_t part, std::uint64_t blocks) const {
+    return part == 0 ? 0 : up_to(part - 1, blocks);
+  }
+
+  std::vector<std::uint64_t> ends_;  // of the parts' shares, of 2^32
+  std::uint64_t seed_;
+};
+
+// Shares of corpora with so many tokens: proportional to tokens^exponent (1: as they are; 0:
+// equal). Source: Conneau & Lample, "Cross-lingual language model pretraining", NeurIPS 2019,
+// section 3.1.
+std::vector<double> mixture_by_size(const std::vector<std::uint64_t>& tokens, double exponent);
+
+}  // namespace tupelo
