@@ -17,16 +17,24 @@ enum class TextFormat {
   kJsonLines,  // one object per line, the text under `text_key`
 };
 
+enum class TokenizerKind { kWordPiece, kByteBpe };
+
 struct PrepareOptions {
   std::vector<std::filesystem::path>
       inputs;                    // files, or folders (every regular file inside, sorted)
   std::filesystem::path output;  // must not exist, unless `force`
   TextFormat format = TextFormat::kAuto;
   std::string text_key = "text";
-  std::optional<std::filesystem::path> vocab_file;  // exactly one of these two
+  // Exactly one of these two: a tokenizer in any form that load_tokenizer() knows, or the size of
+  // one to train.
+  std::optional<std::filesystem::path> vocab_file;
   std::optional<std::uint32_t> train_vocab_size;
+  TokenizerKind train_kind = TokenizerKind::kWordPiece;
+  std::uint32_t vocab_multiple = 1;  // a trained vocabulary is padded to a multiple of this
   std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
-  bool lowercase = true;
+  // Of tokenizers that do not say it themselves: vocab.txt and vocab.json, and those to train.
+  bool lowercase = true;                   // WordPiece
+  bool add_prefix_space = false;           // byte-level BPE
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
   std::string language = "zh";
