@@ -17,6 +17,9 @@
 #include "data/prepare_options.h"
 #include "data/segmenter/word_rules.h"
 #include "data/stored_tokenizer.h"
+#include "data/tokenizer/byte_bpe_trainer.h"
+#include "data/tokenizer/load_tokenizer.h"
+#include "data/tokenizer/wordpiece_model.h"
 #include "data/tokenizer/wordpiece_trainer.h"
 
 namespace tupelo {
@@ -75,7 +78,8 @@ class Preparation {
 
  private:
   void make_tokenizer();
-  std::string trained_vocabulary() const;
+  std::unique_ptr<Tokenizer> trained_tokenizer() const;
+  void read_training_texts(const std::function<void(const std::vector<std::string>&)>& add) const;
   void tokenize();
   TokenizedBatch tokenize_batch(DocumentBatch&& batch) const;
   CorpusInfo info() const;
@@ -109,26 +113,37 @@ class Preparation {
 };
 
 void Preparation::make_tokenizer() {
-  const WordPieceOptions wordpiece{.lowercase = options_.lowercase};
-  std::string vocabulary;
-  if (options_.vocab_file) {
-    load_wordpiece(*options_.vocab_file, wordpiece);  // errors name the user's file, not our copy
-    vocabulary = read_corpus_text(*options_.vocab_file, SIZE_MAX);
-  } else {
-    vocabulary = trained_vocabulary();
-  }
+  const LoadTokenizerOptions defaults{.wordpiece = {.lowercase = options_.lowercase},
+                                      .byte_bpe = {.add_prefix_space = options_.add_prefix_space}};
   const fs::path folder = corpus_.folder() / kTokenizerFolder;
-  store_wordpiece(folder, vocabulary, wordpiece);
+  store_tokenizer(folder, options_.vocab_file ? *load_tokenizer(*options_.vocab_file, defaults)
+                                              : *trained_tokenizer());
   tokenizer_ = load_stored_tokenizer(folder);
   report_.vocab_size = tokenizer_->vocab_size();
 }
 
-// Learns from the documents that are not held out.
-std::string Preparation::trained_vocabulary() const {
+std::unique_ptr<Tokenizer> Preparation::trained_tokenizer() const {
+  if (options_.train_kind == TokenizerKind::kByteBpe) {
+    ByteBpeTrainer trainer({.vocab_size = *options_.train_vocab_size,
+                            .size_multiple = options_.vocab_multiple,
+                            .min_count = options_.min_count,
+                            .byte_bpe = {.add_prefix_space = options_.add_prefix_space},
+                            .threads = options_.threads});
+    read_training_texts([&](const auto& texts) { trainer.add(texts); });
+    return trainer.train();
+  }
   WordPieceTrainer trainer({.vocab_size = *options_.train_vocab_size,
+                            .size_multiple = options_.vocab_multiple,
                             .min_count = options_.min_count,
                             .wordpiece = {.lowercase = options_.lowercase},
                             .threads = options_.threads});
+  read_training_texts([&](const auto& texts) { trainer.add(texts); });
+  return make_wordpiece(trainer.train(), {.lowercase = options_.lowercase}, "trained vocabulary");
+}
+
+// A vocabulary is learnt from the documents that are not held out.
+void Preparation::read_training_texts(
+    const std::function<void(const std::vector<std::string>&)>& add) const {
   DocumentReader reader(sources_, read_options());
   ordered_pipeline<DocumentBatch>(
       options_.threads,
@@ -149,12 +164,9 @@ std::string Preparation::trained_vocabulary() const {
         return texts;
       },
       [&](std::vector<std::string>&& texts) {
-        trainer.add(texts);
+        add(texts);
         tell("vocabulary", reader.bytes_read(), total_bytes_);
       });
-  std::string vocabulary;
-  for (const std::string& token : trainer.train()) vocabulary += token + "\n";
-  return vocabulary;
 }
 
 CorpusInfo Preparation::info() const {

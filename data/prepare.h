@@ -31,6 +31,8 @@ enum class InvalidBytes { kReplace, kDropLine };
 // What becomes of files and records that are not what they should be.
 enum class DamagedInput { kRefuse, kSkip };
 
+enum class TokenizerKind { kWordPiece, kByteBpe };
+
 struct PrepareOptions {
   // Files, folders (every regular file inside, sorted), or patterns with *, ** and ?. Files may be
   // compressed by gzip or zstd.
@@ -42,10 +44,16 @@ struct PrepareOptions {
   TextEncoding encoding = TextEncoding::kUtf8;
   InvalidBytes invalid_bytes = InvalidBytes::kReplace;
   DamagedInput damaged_input = DamagedInput::kRefuse;
-  std::optional<std::filesystem::path> vocab_file;  // exactly one of these two
+  // Exactly one of these two: a tokenizer in any form that load_tokenizer() knows, or the size of
+  // one to train.
+  std::optional<std::filesystem::path> vocab_file;
   std::optional<std::uint32_t> train_vocab_size;
+  TokenizerKind train_kind = TokenizerKind::kWordPiece;
+  std::uint32_t vocab_multiple = 1;  // a trained vocabulary is padded to a multiple of this
   std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
-  bool lowercase = true;
+  // Of tokenizers that do not say it themselves: vocab.txt and vocab.json, and those to train.
+  bool lowercase = true;                   // WordPiece
+  bool add_prefix_space = false;           // byte-level BPE
   // Where words begin: by a dictionary in jieba's format, and the user's own on top of it, or by
   // spaces between the words of the input; neither: as the tokenizer sees words, each Chinese
   // character one.

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <string>
 
 #include "data/tokenizer/tokenizer.h"
 
@@ -11,10 +10,8 @@ namespace tupelo {
 
 inline constexpr const char* kTokenizerFolder = "tokenizer";  // within a corpus
 
-// Writes vocab.txt and tokenizer_config.json into a new folder. `vocabulary` is the text of
-// vocab.txt. Throws std::system_error.
-void store_wordpiece(const std::filesystem::path& folder, const std::string& vocabulary,
-                     const WordPieceOptions& options);
+// Writes the tokenizer's files into a new folder. Throws std::system_error.
+void store_tokenizer(const std::filesystem::path& folder, const Tokenizer& tokenizer);
 
 // Throws CorpusError that names file and key or line.
 std::unique_ptr<Tokenizer> load_stored_tokenizer(const std::filesystem::path& folder);

@@ -10,7 +10,7 @@
 namespace tupelo {
 
 inline constexpr std::size_t kMaxByteBpeTokenBytes = 8192;  // as written
-inline constexpr std::size_t kMaxByteBpeTokens = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxByteBpeTokens = std::size_t{1} << 19;
 
 struct ByteBpeModel {
   struct Merge {

@@ -11,6 +11,7 @@
 #include "data/hdf5.h"
 #include "data/shard.h"
 #include "data/stored_tokenizer.h"
+#include "data/tokenizer/byte_bpe_trainer.h"
 #include "tests/data/sample_corpus.h"
 
 namespace tupelo {
@@ -228,32 +229,70 @@ TEST_F(IndexOfCorpus, RefusesWhatIsNoIndex) {
   EXPECT_THROW(ShardedCorpus::index_json(folder_ / "nowhere"), CorpusError);
 }
 
+std::unique_ptr<Tokenizer> some_wordpiece(const std::string& more, bool lowercase) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n" + more);
+  return load_wordpiece(folder / "vocab.txt", {.lowercase = lowercase});
+}
+
+std::unique_ptr<Tokenizer> some_byte_bpe(bool add_prefix_space) {
+  ByteBpeTrainer trainer(
+      {.vocab_size = 263, .min_count = 1, .byte_bpe = {.add_prefix_space = add_prefix_space}});
+  trainer.add({"abab"});
+  return trainer.train();
+}
+
+// A corpus of one document, made by `tokenizer`, without it.
+void write_corpus_of(const fs::path& corpus, const Tokenizer& tokenizer) {
+  CorpusInfo info = sample_info(tokenizer.vocab_size());
+  info.special = tokenizer.special_tokens();
+  info.reserved_ids = tokenizer.reserved_ids();
+  info.tokenizer_fingerprint = tokenizer.fingerprint();
+  write_sample_corpus(corpus, {{{5, 6, 7}, {1, 1, 0}, 0, 1}}, 0, 100, info);
+}
+
+void replace_tokenizer(const fs::path& corpus, const Tokenizer& tokenizer) {
+  fs::remove_all(corpus / kTokenizerFolder);
+  store_tokenizer(corpus / kTokenizerFolder, tokenizer);
+}
+
+void expect_foreign(const fs::path& corpus) {
+  const std::string message =
+      message_of<CorpusError>([&] { ShardedCorpus::load_tokenizer(corpus); });
+  EXPECT_NE(message.find("is not the tokenizer that made this corpus"), std::string::npos);
+}
+
 TEST(StoredTokenizer, IsCheckedAgainstTheIndex) {
   const TemporaryFolder folder;
-  const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##b\n";
-  fs::create_directory(folder / "probe");
-  store_wordpiece(folder / "probe/tokenizer", vocabulary, {.lowercase = true});
-  const auto tokenizer = load_stored_tokenizer(folder / "probe/tokenizer");
-  CorpusInfo info = sample_info(tokenizer->vocab_size());
-  info.special = tokenizer->special_tokens();
-  info.reserved_ids = tokenizer->reserved_ids();
-  info.tokenizer_fingerprint = tokenizer->fingerprint();
-  std::vector<SampleDocument> documents = {{{5, 6, 7}, {1, 1, 0}, 0, 1}};
-  write_sample_corpus(folder / "c", documents, 0, 100, info);
-  store_wordpiece(folder / "c/tokenizer", vocabulary, {.lowercase = true});
+  const auto tokenizer = some_wordpiece("", true);
+  write_corpus_of(folder / "c", *tokenizer);
+  replace_tokenizer(folder / "c", *tokenizer);
+  EXPECT_EQ(ShardedCorpus::load_tokenizer(folder / "c")->fingerprint(), tokenizer->fingerprint());
+  fs::remove(folder / "c/tokenizer/tokenizer.json");  // as corpora were before there was one
   EXPECT_EQ(ShardedCorpus::load_tokenizer(folder / "c")->fingerprint(), tokenizer->fingerprint());
 
-  for (const auto& [text, lowercase] : {std::pair{vocabulary, false}, {vocabulary + "c\n", true}}) {
-    fs::remove_all(folder / "c/tokenizer");
-    store_wordpiece(folder / "c/tokenizer", text, {.lowercase = lowercase});
-    const std::string message =
-        message_of<CorpusError>([&] { ShardedCorpus::load_tokenizer(folder / "c"); });
-    EXPECT_NE(message.find("is not the tokenizer that made this corpus"), std::string::npos);
-  }
+  replace_tokenizer(folder / "c", *some_wordpiece("", false));
+  expect_foreign(folder / "c");
+  replace_tokenizer(folder / "c", *some_wordpiece("c\n", true));
+  expect_foreign(folder / "c");
+  replace_tokenizer(folder / "c", *some_byte_bpe(false));
+  expect_foreign(folder / "c");
   write_bytes(folder / "c/tokenizer/tokenizer_config.json", R"({"kind": "sentencepiece"})");
   EXPECT_THROW(ShardedCorpus::load_tokenizer(folder / "c"), CorpusError);
   fs::remove_all(folder / "c/tokenizer");
   EXPECT_THROW(ShardedCorpus::load_tokenizer(folder / "c"), CorpusError);
+}
+
+TEST(StoredTokenizer, MayBeByteLevelBpe) {
+  const TemporaryFolder folder;
+  const auto tokenizer = some_byte_bpe(true);
+  write_corpus_of(folder / "c", *tokenizer);
+  replace_tokenizer(folder / "c", *tokenizer);
+  const auto loaded = ShardedCorpus::load_tokenizer(folder / "c");
+  EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
+  EXPECT_EQ(loaded->kind(), "byte-bpe");
+  replace_tokenizer(folder / "c", *some_byte_bpe(false));
+  expect_foreign(folder / "c");
 }
 
 }  // namespace

@@ -222,6 +222,51 @@ TEST_F(Prepare, TakesAGivenVocabulary) {
   EXPECT_EQ(corpus.info().reserved_ids, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5}));
 }
 
+TEST_F(Prepare, LearnsByteLevelBpe) {
+  PrepareOptions chosen = options();
+  chosen.train_kind = TokenizerKind::kByteBpe;
+  chosen.train_vocab_size = 300;
+  chosen.vocab_multiple = 64;
+  chosen.held_out = 0;
+  const PrepareReport report = prepare_corpus(chosen);
+  EXPECT_EQ(report.vocab_size, 320u);
+  EXPECT_EQ(report.unknown_tokens, 0u);
+  const ShardedCorpus corpus(chosen.output, Split::kTrain);
+  const CorpusInfo& info = corpus.info();
+  EXPECT_EQ(info.tokenizer_kind, "byte-bpe");
+  EXPECT_EQ(info.special.cls, 0u);
+  EXPECT_EQ(info.special.pad, 1u);
+  EXPECT_EQ(info.special.sep, 2u);
+  EXPECT_EQ(info.special.mask, 4u);
+  EXPECT_EQ(info.reserved_ids.size(), 5u + 20u);
+  const std::uint64_t size = corpus.document_offsets()[1];
+  std::vector<std::uint32_t> ids(size);
+  corpus.read(0, 0, size, ids.data());
+  const std::string decoded = ShardedCorpus::load_tokenizer(chosen.output)->decode(ids);
+  const std::string text = made_up_text(1, 400);
+  EXPECT_EQ(decoded, text.substr(0, text.find("\n\n")));
+
+  PrepareOptions again = options("again");
+  again.train_vocab_size.reset();
+  again.vocab_file = chosen.output;  // the tokenizer of another corpus
+  again.held_out = 0;
+  prepare_corpus(again);
+  EXPECT_EQ(ShardedCorpus(again.output, Split::kTrain).info().digest, info.digest);
+}
+
+TEST_F(Prepare, LearnsTheSameByteLevelBpeWithAnyThreads) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> trees;
+  for (const int threads : {1, 3}) {
+    PrepareOptions chosen = options("threads" + std::to_string(threads));
+    chosen.train_kind = TokenizerKind::kByteBpe;
+    chosen.train_vocab_size = 320;
+    chosen.threads = threads;
+    prepare_corpus(chosen);
+    trees.push_back(tree_of(chosen.output));
+  }
+  EXPECT_EQ(trees[0], trees[1]);
+}
+
 TEST_F(Prepare, CountsInvalidBytesAndEmptyDocuments) {
   write_bytes(folder_ / "in/a.txt", "stone\xFF\xFE light\n\nmorning\n");
   write_bytes(folder_ / "in/c.jsonl", "{\"text\": \"  \"}\n{\"text\": \"st\xC0one\"}\n");

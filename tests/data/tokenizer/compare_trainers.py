@@ -23,6 +23,7 @@ from tokenizers.models import WordPiece
 from tokenizers.trainers import WordPieceTrainer
 
 MOST_TOKENS = 1.005
+MOST_UNKNOWN = 0.001
 
 
 def our_bpe(tool, size, min_count, lines, folder, threads):
@@ -75,23 +76,24 @@ def compare_wordpiece(name, tool, size, lowercase, lines):
     size_in_bytes = sum(len(line.encode()) for line in lines)
     print(f"{name}: WordPiece of {size} tokens, bytes/token HF {size_in_bytes / counts[0]:.4f} "
           f"({unknown[0]} [UNK]), ours {size_in_bytes / counts[1]:.4f} ({unknown[1]} [UNK])", flush=True)
-    if counts[1] > MOST_TOKENS * counts[0] or unknown[1] > MOST_TOKENS * unknown[0]:
+    # Ours leaves out the characters that occur once, HF's does not.
+    if counts[1] > MOST_TOKENS * counts[0] or unknown[1] > MOST_UNKNOWN * counts[1]:
         sys.exit(f"{name}: ours needs {counts[1]} tokens, {unknown[1]} of them [UNK], "
                  f"HF's {counts[0]}, {unknown[0]}")
 
 
 def main(tool, shared=None):
     if shared is None:
-        lines = hf.installed_lines(60_000)
+        lines = hf.installed_lines(30_000)
         compare_bpe("installed text", tool, 16_000, lines)
         # Rules and tables: words of one character, in which a token can come about in two ways.
-        rules = [line for line in hf.installed_lines(400_000) if any(c * 4 in line for c in "-=*#_~ ")]
+        rules = [line for line in hf.installed_lines(150_000) if any(c * 4 in line for c in "-=*#_~ ")]
         compare_bpe("lines with rules", tool, 12_000, rules)
         compare_wordpiece("installed text, uncased", tool, 12_000, True, lines)
         compare_wordpiece("installed text, cased", tool, 12_000, False, lines)
     else:
         corpus = pathlib.Path(shared) / "corpora" / "modern-zh.txt.zst"
-        lines = list(itertools.islice(corpus_lines(corpus), 150_000))
+        lines = list(itertools.islice(corpus_lines(corpus), 40_000))
         compare_bpe("corpus", tool, 16_000, lines)
         compare_wordpiece("corpus", tool, 8_000, True, lines)
 

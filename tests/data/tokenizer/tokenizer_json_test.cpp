@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <random>
 
 #include "data/errors.h"
 #include "tests/data/tokenizer/test_vocabulary.h"
@@ -147,6 +148,52 @@ TEST(TokenizerJson, RefusesByName) {
             "the token 'a b' is empty, holds white space or is longer than 1024 bytes");
   EXPECT_EQ(with_wordpiece([](Json& j) { j["normalizer"].erase("lowercase"); }),
             "normalizer has 'lowercase' null, but only true or false is supported");
+}
+
+// Some bytes overwritten, left out, doubled or cut off.
+std::string damaged(std::string text, std::mt19937_64& random) {
+  const std::uint64_t changes = 1 + random() % 4;
+  for (std::uint64_t i = 0; i < changes && text.size() > 1; ++i) {
+    const std::size_t at = random() % (text.size() - 1);
+    const std::string letters = "{}[]\",:0129 \\utrue\xC3\x80";
+    switch (random() % 4) {
+      case 0:
+        text[at] = letters[random() % letters.size()];
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 40);
+        break;
+      case 2:
+        text.insert(at, text.substr(random() % text.size(), 1 + random() % 40));
+        break;
+      default:
+        if (random() % 20 == 0) text.resize(at);
+        text[text.size() - 1] = static_cast<char>(random());
+    }
+  }
+  return text;
+}
+
+TEST(TokenizerJson, SurvivesAnyDamage) {
+  std::mt19937_64 random(3);
+  std::size_t loaded = 0, refused = 0;
+  for (const std::string& whole :
+       {json_of(*make_byte_bpe()), json_of(*make_wordpiece({"a", "##b", "中", "!"}))}) {
+    for (int i = 0; i < 500; ++i) {
+      try {
+        const auto tokenizer = load(damaged(whole, random));
+        Ids ids;
+        tokenizer->encode("ab b! 中", ids);
+        for (const std::uint32_t id : ids) ASSERT_LT(id, tokenizer->vocab_size());
+        tokenizer->decode(ids);
+        ++loaded;
+      } catch (const CorpusError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(loaded, 20u);
+  EXPECT_GT(refused, 300u);
 }
 
 }  // namespace
