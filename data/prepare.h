@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/cleaning/cleaner.h"
+
 namespace tupelo {
 
 enum class TextFormat {
@@ -46,6 +48,7 @@ struct PrepareOptions {
   std::optional<std::uint32_t> train_vocab_size;
   std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
   bool lowercase = true;
+  CleaningOptions cleaning = {};
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
   std::string language = "zh";
@@ -54,7 +57,7 @@ struct PrepareOptions {
 };
 
 struct PrepareProgress {
-  std::string phase;  // "vocabulary", "tokenize", "verify"
+  std::string phase;  // "clean" (looking for duplicates), "vocabulary", "tokenize", "verify"
   std::uint64_t done_bytes = 0, total_bytes = 0;
   std::uint64_t documents = 0, tokens = 0;
 };
@@ -80,6 +83,7 @@ struct PrepareReport {
   std::uint64_t special_files = 0, dangling_links = 0, repeated_files = 0;  // SkippedEntries
   std::vector<std::string> damage;    // sentences on the first files and records
   std::vector<SourceReport> sources;  // by input file
+  CleaningReport cleaning;            // empty when there was none
   double seconds = 0;                 // wall clock, whole job
   double tokenize_seconds = 0;        // wall clock, tokenizing and writing
 };

@@ -44,6 +44,7 @@ void check_values(const PrepareOptions& options) {
           "threads " + std::to_string(options.threads) + " is not between 1 and " +
               std::to_string(kMostThreads));
   check_language(options.language);
+  check_cleaning_options(options.cleaning);
 }
 
 // An output inside an input would be read as text by the next run.
