@@ -24,7 +24,7 @@ struct CleaningOptions {
 
   bool duplicate_documents = true;       // all but the first of equal documents are dropped
   bool near_duplicate_documents = true;  // and of documents that are alike (near_duplicates.h)
-  std::uint64_t duplicate_line_characters = 10;  // of equal lines at least this long, all but the
+  std::uint64_t duplicate_line_characters = 20;  // of equal lines at least this long, all but the
                                                  // first are dropped; 0: none
   std::uint64_t sort_bytes = std::uint64_t{256} << 20;  // memory for finding duplicates
 };
