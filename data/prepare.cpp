@@ -8,11 +8,12 @@
 #include <span>
 #include <utility>
 
+#include "data/cleaning/cleaning_report.h"
 #include "data/content_digest.h"
 #include "data/corpus_files.h"
 #include "data/corpus_writer.h"
-#include "data/document_batch.h"
 #include "data/document_text.h"
+#include "data/document_texts.h"
 #include "data/ordered_pipeline.h"
 #include "data/prepare_options.h"
 #include "data/segmenter/word_rules.h"
@@ -43,6 +44,7 @@ struct TokenizedBatch {
   std::vector<std::uint8_t> word_start;
   std::uint64_t empty_documents = 0, unknown_tokens = 0;
   TextCounts counts;
+  CleaningReport cleaning;
   std::map<std::uint64_t, SourceReport> sources;
 };
 
@@ -62,15 +64,17 @@ class Preparation {
       : options_(options),
         progress_(progress),
         sources_(list_text_sources(options.inputs, options.format, &skipped_)),
-        extractor_(sources_, {options.text_key, options.invalid_bytes, options.damaged_input}),
         words_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented),
-        corpus_(options.output, options.force) {
+        corpus_(options.output, options.force),
+        texts_(std::in_place, sources_, options_, scratch_folder()) {
     for (const TextSource& source : sources_) total_bytes_ += source.bytes;
   }
 
   PrepareReport run() {
+    texts_->find_duplicates([&](std::uint64_t bytes) { tell("clean", bytes, total_bytes_); });
     make_tokenizer();
     tokenize();
+    clear_scratch();
     verify();
     corpus_.publish();
     return report_;
@@ -81,14 +85,19 @@ class Preparation {
   std::unique_ptr<Tokenizer> trained_tokenizer() const;
   void read_training_texts(const std::function<void(const std::vector<std::string>&)>& add) const;
   void tokenize();
-  TokenizedBatch tokenize_batch(DocumentBatch&& batch) const;
+  TokenizedBatch tokenize_batch(DocumentTexts::Batch&& batch) const;
   CorpusInfo info() const;
   void write_index(CorpusIndex index) const;
   void add_source(std::uint64_t source, const SourceReport& report);
   void report_input(const TextCounts& counts, const std::vector<DamagedFile>& damaged);
+  void write_report() const;
   void check_splits(const CorpusIndex& index) const;
   void count_splits(const CorpusIndex& index);
   void verify() const;
+  void clear_scratch() {
+    texts_.reset();
+    fs::remove_all(scratch_folder());
+  }
   void tell(const std::string& phase, std::uint64_t done, std::uint64_t total) const {
     if (progress_) {
       progress_(
@@ -96,17 +105,20 @@ class Preparation {
     }
   }
 
-  ReadOptions read_options() const {
-    return {options_.encoding, options_.text_column, options_.damaged_input};
+  // Beside what is to stay, so that it goes away with an unfinished corpus.
+  fs::path scratch_folder() const {
+    const fs::path folder = corpus_.folder() / "scratch";
+    fs::create_directory(folder);
+    return folder;
   }
 
   const PrepareOptions& options_;
   const Progress& progress_;
   SkippedEntries skipped_;
   const std::vector<TextSource> sources_;
-  const TextExtractor extractor_;
   const WordRules words_;
   UnfinishedCorpus corpus_;
+  std::optional<DocumentTexts> texts_;  // until the last of them was read
   std::unique_ptr<Tokenizer> tokenizer_;
   std::uint64_t total_bytes_ = 0;
   PrepareReport report_;
@@ -144,18 +156,17 @@ std::unique_ptr<Tokenizer> Preparation::trained_tokenizer() const {
 // A vocabulary is learnt from the documents that are not held out.
 void Preparation::read_training_texts(
     const std::function<void(const std::vector<std::string>&)>& add) const {
-  DocumentReader reader(sources_, read_options());
-  ordered_pipeline<DocumentBatch>(
+  DocumentTexts::Pass pass(*texts_);
+  ordered_pipeline<DocumentTexts::Batch>(
       options_.threads,
-      [&](DocumentBatch& batch) {
-        return read_document_batch(reader, kVocabularyBatchBytes, batch);
-      },
-      [&](DocumentBatch&& batch) {
+      [&](DocumentTexts::Batch& batch) { return pass.next(kVocabularyBatchBytes, batch); },
+      [&](DocumentTexts::Batch&& batch) {
         ContentDigest digest;
+        CleaningReport unused = texts_->empty_report();
         TextCounts ignored;
         std::vector<std::string> texts;
-        for (RawDocument& document : batch.documents) {
-          std::optional<std::string> raw = extractor_.text_of(std::move(document), ignored);
+        for (std::size_t i = 0; i < batch.raw.documents.size(); ++i) {
+          std::optional<std::string> raw = texts_->take_text(batch, i, ignored, unused);
           if (!raw) continue;
           std::string text = words_.plain_text(std::move(*raw));
           if (is_held_out(document_hash(text, digest), options_.held_out)) continue;
@@ -165,7 +176,7 @@ void Preparation::read_training_texts(
       },
       [&](std::vector<std::string>&& texts) {
         add(texts);
-        tell("vocabulary", reader.bytes_read(), total_bytes_);
+        tell("vocabulary", pass.reader().bytes_read(), total_bytes_);
       });
 }
 
@@ -180,13 +191,14 @@ CorpusInfo Preparation::info() const {
           .digest = {}};
 }
 
-TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
+TokenizedBatch Preparation::tokenize_batch(DocumentTexts::Batch&& batch) const {
   TokenizedBatch result;
+  result.cleaning = texts_->empty_report();
   ContentDigest digest;
-  for (RawDocument& document : batch.documents) {
-    const std::uint64_t source = document.source;
+  for (std::size_t i = 0; i < batch.raw.documents.size(); ++i) {
+    const std::uint64_t source = batch.raw.documents[i].source;
     TextCounts counts;
-    std::optional<std::string> raw = extractor_.text_of(std::move(document), counts);
+    std::optional<std::string> raw = texts_->take_text(batch, i, counts, result.cleaning);
     result.counts.add(counts);
     SourceReport& report = result.sources[source];
     report.invalid_bytes += counts.invalid_bytes;
@@ -212,8 +224,10 @@ TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
 void Preparation::tokenize() {
   const Clock::time_point start = Clock::now();
   CorpusWriter writer(corpus_.folder(), info(), options_.held_out, options_.shard_tokens);
-  DocumentReader reader(sources_, read_options());
+  DocumentTexts::Pass pass(*texts_);
+  const DocumentReader& reader = pass.reader();
   TextCounts counts;
+  report_.cleaning = texts_->empty_report();
   report_.sources.resize(sources_.size());
   const auto consume = [&](TokenizedBatch&& batch) {
     std::size_t at = 0;
@@ -227,20 +241,21 @@ void Preparation::tokenize() {
     report_.train_tokens += batch.ids.size();  // of both splits, until they are counted
     report_.empty_documents += batch.empty_documents;
     counts.add(batch.counts);
+    report_.cleaning.add(batch.cleaning);
     for (const auto& [source, report] : batch.sources) add_source(source, report);
     report_.unknown_tokens += batch.unknown_tokens;
     tell("tokenize", reader.bytes_read(), total_bytes_);
   };
-  ordered_pipeline<DocumentBatch>(
-      options_.threads,
-      [&](DocumentBatch& batch) { return read_document_batch(reader, kBatchBytes, batch); },
-      [&](DocumentBatch&& batch) { return tokenize_batch(std::move(batch)); }, consume);
+  ordered_pipeline<DocumentTexts::Batch>(
+      options_.threads, [&](DocumentTexts::Batch& batch) { return pass.next(kBatchBytes, batch); },
+      [&](DocumentTexts::Batch&& batch) { return tokenize_batch(std::move(batch)); }, consume);
   report_.input_bytes = reader.bytes_read();
   report_input(counts, reader.damaged_files());
   const CorpusIndex index = writer.finish();
   check_splits(index);
   count_splits(index);
   write_index(index);
+  write_report();
   report_.tokenize_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -306,6 +321,12 @@ void Preparation::write_index(CorpusIndex index) const {
   index.empty_documents = report_.empty_documents;
   index.unknown_tokens = report_.unknown_tokens;
   write_corpus_file(corpus_.folder() / "index.json", format_corpus_index(index));
+}
+
+void Preparation::write_report() const {
+  if (!options_.cleaning.enabled) return;
+  write_corpus_file(corpus_.folder() / "report.json", format_report_json(report_.cleaning));
+  write_corpus_file(corpus_.folder() / "report.html", format_report_html(report_.cleaning));
 }
 
 // Opens the corpus as a reader will, before it gets its name. Every shard was compared with what

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/cleaning/cleaner.h"
+
 namespace tupelo {
 
 enum class TextFormat {
@@ -52,14 +54,15 @@ struct PrepareOptions {
   std::uint32_t vocab_multiple = 1;  // a trained vocabulary is padded to a multiple of this
   std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
   // Of tokenizers that do not say it themselves: vocab.txt and vocab.json, and those to train.
-  bool lowercase = true;                   // WordPiece
-  bool add_prefix_space = false;           // byte-level BPE
+  bool lowercase = true;          // WordPiece
+  bool add_prefix_space = false;  // byte-level BPE
   // Where words begin: by a dictionary in jieba's format, and the user's own on top of it, or by
   // spaces between the words of the input; neither: as the tokenizer sees words, each Chinese
   // character one.
   std::optional<std::filesystem::path> segmenter_dictionary;
   std::vector<std::filesystem::path> user_dictionaries;
-  bool pre_segmented = false;              // spaces between Chinese words are not part of the text
+  bool pre_segmented = false;  // spaces between Chinese words are not part of the text
+  CleaningOptions cleaning = {};
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
   std::string language = "zh";
@@ -68,7 +71,7 @@ struct PrepareOptions {
 };
 
 struct PrepareProgress {
-  std::string phase;  // "vocabulary", "tokenize", "verify"
+  std::string phase;  // "clean" (looking for duplicates), "vocabulary", "tokenize", "verify"
   std::uint64_t done_bytes = 0, total_bytes = 0;
   std::uint64_t documents = 0, tokens = 0;
 };
@@ -94,6 +97,7 @@ struct PrepareReport {
   std::uint64_t special_files = 0, dangling_links = 0, repeated_files = 0;  // SkippedEntries
   std::vector<std::string> damage;    // sentences on the first files and records
   std::vector<SourceReport> sources;  // by input file
+  CleaningReport cleaning;            // empty when there was none
   double seconds = 0;                 // wall clock, whole job
   double tokenize_seconds = 0;        // wall clock, tokenizing and writing
 };

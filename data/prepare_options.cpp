@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "data/input/glob.h"
+
 namespace tupelo {
 namespace {
 
@@ -52,18 +54,25 @@ void check_values(const PrepareOptions& options) {
               std::to_string(kMostThreads));
   check_language(options.language);
   check_segmenter(options);
+  check_cleaning_options(options.cleaning);
 }
 
 // An output inside an input would be read as text by the next run.
+void check_place(const fs::path& output, const fs::path& input) {
+  std::error_code ignored;
+  if (!fs::is_directory(input, ignored)) return;
+  const fs::path folder = fs::canonical(input);
+  const fs::path place = fs::weakly_canonical(fs::absolute(output));
+  const auto differ = std::mismatch(folder.begin(), folder.end(), place.begin(), place.end());
+  require(differ.first != folder.end(), std::string("output ") + output.string() +
+                                            " lies inside the input folder " + input.string());
+}
+
 void check_places(const PrepareOptions& options) {
-  const fs::path output = fs::weakly_canonical(fs::absolute(options.output));
   for (const fs::path& input : options.inputs) {
-    std::error_code ignored;
-    if (!fs::is_directory(input, ignored)) continue;
-    const fs::path folder = fs::canonical(input);
-    const auto differ = std::mismatch(folder.begin(), folder.end(), output.begin(), output.end());
-    require(differ.first != folder.end(), "output " + options.output.string() +
-                                              " lies inside the input folder " + input.string());
+    check_place(options.output, input);
+    if (!has_glob(input)) continue;
+    for (const fs::path& found : expand_glob(input)) check_place(options.output, found);
   }
 }
 

@@ -29,9 +29,17 @@ bool is_manual_section(const std::string& extension, const fs::path& file) {
   return extension.size() == 2 || folder == std::string("man") + extension[1];
 }
 
+std::string extension_of(const fs::path& file) {
+  std::string extension = file.extension();
+  for (char& c : extension) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  }
+  return extension;
+}
+
 TextFormat format_by_name(fs::path file) {
-  if (is_one_of(file.extension(), {".gz", ".zst", ".zstd"})) file.replace_extension();
-  const std::string extension = file.extension();
+  if (is_one_of(extension_of(file), {".gz", ".zst", ".zstd"})) file.replace_extension();
+  const std::string extension = extension_of(file);
   if (is_one_of(extension, {".jsonl", ".json", ".ndjson"})) return TextFormat::kJsonLines;
   if (extension == ".tsv") return TextFormat::kTabSeparated;
   if (is_one_of(extension, {".html", ".htm", ".xhtml"})) return TextFormat::kHtml;

@@ -15,7 +15,7 @@ WALLS = [
     ("zlib", r"zlib\.h", r"data/input/.*"),
     ("zstd", r"zstd(_errors)?\.h", r"data/input/.*"),
     ("libxml2", r"libxml/.*", r"data/input/html_text\.cpp"),
-    ("ICU", r"unicode/.*", r"data/input/transcoder\.cpp"),
+    ("ICU", r"unicode/.*", r"data/(input/transcoder|cleaning/characters)\.cpp"),
     ("GoogleTest", r"g(test|mock)/.*", r"(tests|bench)/.*"),
     ("<iostream>", r"iostream", r"launcher/.*"),
 ]

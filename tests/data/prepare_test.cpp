@@ -352,6 +352,13 @@ TEST_F(Prepare, RefusesOptionsThatMakeNoSense) {
   refused([](PrepareOptions& o) { o.threads = 0; });
   refused([](PrepareOptions& o) { o.language = "no such\nthing"; });
   refused([this](PrepareOptions& o) { o.output = folder_ / "in/corpus"; });
+  refused([this](PrepareOptions& o) {
+    o.inputs = {folder_ / "*"};
+    o.output = folder_ / "in/corpus";
+  });
+  refused([](PrepareOptions& o) { o.text_column = "0"; });
+  refused([](PrepareOptions& o) { o.text_column.clear(); });
+  refused([](PrepareOptions& o) { o.cleaning.most_foreign = 1.5; });
 }
 
 TEST_F(Prepare, ReplacesACorpusOnlyWhenForced) {

@@ -109,6 +109,7 @@ TEST_F(TextSources, NamesTellFormats) {
   EXPECT_EQ(format_of("a"), TextFormat::kBlankLine);
   EXPECT_EQ(format_of("a.jsonl.zst"), TextFormat::kJsonLines);
   EXPECT_EQ(format_of("a.ndjson"), TextFormat::kJsonLines);
+  EXPECT_EQ(format_of("A.HTML.GZ"), TextFormat::kHtml);
   EXPECT_EQ(format_of("a.tsv.gz"), TextFormat::kTabSeparated);
   EXPECT_EQ(format_of("a.html"), TextFormat::kHtml);
   EXPECT_EQ(format_of("a.htm.zstd"), TextFormat::kHtml);
