@@ -4,7 +4,7 @@ and writes what they reach, with intervals, as one table.
 
     scripts/quickstart --steps 1        # builds, gathers text (once)
     build/release/launcher/tupelo prepare --input quickstart/text --output comparison/corpus \\
-        --train-vocab 6000 --held-out 4%
+        --train-vocab 6000 --vocab-multiple 1 --held-out 4%
     python3 bench/compare_positions.py --corpus comparison/corpus --work comparison
 
 Finished runs are kept in --work and not repeated, so an interrupted comparison goes on where it stopped.

@@ -36,6 +36,9 @@ const Choices<InvalidBytes> kInvalidBytes = {{"replace", InvalidBytes::kReplace}
 const Choices<DamagedInput> kDamagedInput = {{"refuse", DamagedInput::kRefuse},
                                              {"skip", DamagedInput::kSkip}};
 
+const Choices<TokenizerKind> kTokenizerKinds = {{"wordpiece", TokenizerKind::kWordPiece},
+                                                {"byte-bpe", TokenizerKind::kByteBpe}};
+
 // The value that the option's word stands for; the first one when it is not given.
 template <typename Value>
 Value chosen(const CommandLine& line, const std::string& option, const Choices<Value>& choices) {
@@ -47,6 +50,94 @@ Value chosen(const CommandLine& line, const std::string& option, const Choices<V
   return std::find_if(choices.begin(), choices.end(),
                       [&](const auto& choice) { return choice.first == word; })
       ->second;
+}
+
+// A rule of cleaning that --keep switches off.
+struct CleaningSwitch {
+  std::string rule;
+  void (*off)(CleaningOptions& options);
+};
+
+const std::vector<CleaningSwitch> kCleaningSwitches = {
+    {"control-characters", [](CleaningOptions& o) { o.control_characters = false; }},
+    {"html", [](CleaningOptions& o) { o.html = false; }},
+    {"symbol-lines", [](CleaningOptions& o) { o.symbol_lines = false; }},
+    {"short-lines", [](CleaningOptions& o) { o.min_line_characters = 0; }},
+    {"repeated-lines", [](CleaningOptions& o) { o.most_repeated_lines = 1; }},
+    {"repeated-grams", [](CleaningOptions& o) { o.most_repeated_grams = 1; }},
+    {"language", [](CleaningOptions& o) { o.most_foreign = 1; }},
+    {"length", [](CleaningOptions& o) { o.min_document_characters = 0; }},
+    {"duplicate-documents", [](CleaningOptions& o) { o.duplicate_documents = false; }},
+    {"near-duplicates", [](CleaningOptions& o) { o.near_duplicate_documents = false; }},
+    {"duplicate-lines", [](CleaningOptions& o) { o.duplicate_line_characters = 0; }}};
+
+std::string cleaning_rules() {
+  std::string text;
+  for (const CleaningSwitch& known : kCleaningSwitches) {
+    text += (text.empty() ? "" : ", ") + known.rule;
+  }
+  return text;
+}
+
+std::vector<VerbOption> cleaning_verb_options() {
+  return {{"clean", Takes::kNothing, "",
+           "clean the text by the rules of data/FORMAT.md, and report on it"},
+          {"keep", Takes::kManyValues, "RULE...",
+           "with --clean, rules that are not applied: " + cleaning_rules()},
+          {"min-line", Takes::kOneValue, "N", "with --clean: drop lines of fewer characters (5)"},
+          {"min-document", Takes::kOneValue, "N", "documents of fewer characters (10)"},
+          {"max-document", Takes::kOneValue, "N", "documents of more characters (no limit)"},
+          {"min-chinese", Takes::kOneValue, "SHARE",
+           "documents with a smaller share of Chinese among their letters (0)"},
+          {"most-foreign", Takes::kOneValue, "SHARE",
+           "documents with a larger share of letters of other languages' scripts (50%)"},
+          {"most-repeated-lines", Takes::kOneValue, "SHARE",
+           "documents in which a larger share are repeated lines (50%)"},
+          {"most-repeated-grams", Takes::kOneValue, "SHARE",
+           "documents in which a larger share of runs of 10 characters are repeated (60%)"},
+          {"duplicate-line", Takes::kOneValue, "N",
+           "lines of at least so many characters that were met before (20)"}};
+}
+
+CleaningOptions cleaning_from(const CommandLine& line) {
+  CleaningOptions options;
+  options.enabled = line.has("clean");
+  for (const VerbOption& option : cleaning_verb_options()) {
+    if (line.has(option.name) && !options.enabled) {
+      throw std::invalid_argument("--" + option.name + " belongs to --clean");
+    }
+  }
+  const auto number = [&](const char* name, std::uint64_t& value) {
+    if (!line.has(name)) return;
+    value = reading_option(name, [&] {
+      return static_cast<std::uint64_t>(parse_integer(line.value(name), 0, INT64_C(1) << 40));
+    });
+  };
+  const auto share = [&](const char* name, double& value) {
+    if (line.has(name)) {
+      value = reading_option(name, [&] { return parse_number(line.value(name), 0, 1); });
+    }
+  };
+  number("min-line", options.min_line_characters);
+  number("min-document", options.min_document_characters);
+  number("max-document", options.max_document_characters);
+  number("duplicate-line", options.duplicate_line_characters);
+  share("min-chinese", options.min_chinese);
+  share("most-foreign", options.most_foreign);
+  share("most-repeated-lines", options.most_repeated_lines);
+  share("most-repeated-grams", options.most_repeated_grams);
+  for (const std::string& rule : line.values("keep")) {
+    const auto known =
+        std::find_if(kCleaningSwitches.begin(), kCleaningSwitches.end(),
+                     [&](const CleaningSwitch& candidate) { return candidate.rule == rule; });
+    if (known == kCleaningSwitches.end()) {
+      std::vector<std::string> names;
+      for (const CleaningSwitch& candidate : kCleaningSwitches) names.push_back(candidate.rule);
+      throw std::invalid_argument("--keep: " + unknown_name("rule", rule, names));
+    }
+    known->off(options);
+  }
+  return options;
 }
 
 PrepareOptions options_from(const CommandLine& line) {
@@ -77,7 +168,13 @@ PrepareOptions options_from(const CommandLine& line) {
   options.min_count = reading_option("min-count", [&] {
     return static_cast<std::uint64_t>(parse_integer(line.value("min-count", "2"), 1, INT64_MAX));
   });
+  options.train_kind = chosen(line, "train-kind", kTokenizerKinds);
+  options.vocab_multiple = reading_option("vocab-multiple", [&] {
+    return static_cast<std::uint32_t>(parse_integer(line.value("vocab-multiple", "64"), 1, 4096));
+  });
   options.lowercase = !line.has("cased");
+  options.add_prefix_space = line.has("prefix-space");
+  options.cleaning = cleaning_from(line);
   options.held_out = reading_option(
       "held-out", [&] { return parse_number(line.value("held-out", "1%"), 0, 0.5); });
   options.shard_tokens = reading_option("shard-tokens", [&] {
@@ -169,6 +266,21 @@ void print_oddities(const PrepareReport& report, Console& console) {
   for (const std::string& sentence : report.damage) console.line("            " + sentence);
 }
 
+void print_cleaning(const CleaningReport& report, Console& console) {
+  if (report.rules.empty()) return;
+  const auto count = [](std::uint64_t number) {
+    return grouped(static_cast<std::int64_t>(number));
+  };
+  console.line("cleaned     " + count(report.documents_after) + " of " +
+               count(report.documents_before) + " documents and " + count(report.bytes_after) +
+               " of " + count(report.bytes_before) + " bytes are left (report.html)");
+  for (const RuleReport& rule : report.rules) {
+    if (rule.documents == 0 && rule.lines == 0) continue;
+    console.line("            " + rule.name + ": " + count(rule.documents) + " documents, " +
+                 count(rule.lines) + " lines, " + count(rule.bytes) + " bytes");
+  }
+}
+
 void print(const PrepareReport& report, const std::string& output, Console& console) {
   const auto count = [](std::uint64_t number) {
     return grouped(static_cast<std::int64_t>(number));
@@ -180,6 +292,7 @@ void print(const PrepareReport& report, const std::string& output, Console& cons
                " documents (" + count(report.empty_documents) + " empty ones left out, " +
                count(report.invalid_bytes) + " invalid bytes)");
   print_oddities(report, console);
+  print_cleaning(report.cleaning, console);
   console.line("vocabulary  " + count(report.vocab_size) + " tokens, " + significant(unknown, 3) +
                "% of the text unknown");
   console.line("train       " + count(report.train_documents) + " documents, " +
@@ -216,19 +329,28 @@ Command prepare_command() {
       "tupelo prepare --input PATH... --output CORPUS (--vocab vocab.txt | --train-vocab SIZE) "
       "[options]";
   verb.summary =
-      "Turns text into a sharded corpus. Documents are tokenized with BERT's WordPiece, split into "
-      "training and held-out\nparts by a hash of their text, and written as HDF5 shards "
-      "(data/FORMAT.md). The same input gives the same bytes\nfor any number of threads; a corpus "
-      "appears only when it is complete.";
+      "Turns text into a sharded corpus. Documents are read, cleaned if asked for, tokenized with "
+      "WordPiece or byte-level\nBPE, split into training and held-out parts by a hash of their "
+      "text, "
+      "and written as HDF5 shards (data/FORMAT.md).\nThe same input gives the same bytes for any "
+      "number of threads; a corpus appears only when it is complete.";
   verb.options = {
       {"input", Takes::kManyValues, "PATH...",
        "text files, folders of them, or patterns with *, ** and ?; also compressed (.gz, .zst)"},
       {"output", Takes::kOneValue, "CORPUS", "folder to create"},
-      {"vocab", Takes::kOneValue, "FILE", "an existing vocab.txt, one token per line"},
+      {"vocab", Takes::kOneValue, "PATH",
+       "an existing tokenizer: vocab.txt, tokenizer.json, vocab.json with merges.txt, or a folder "
+       "of them"},
       {"train-vocab", Takes::kOneValue, "SIZE", "learn a vocabulary of this size from the input"},
       {"min-count", Takes::kOneValue, "N",
        "occurrences that a character or a merge needs to enter a learned vocabulary (2)"},
-      {"cased", Takes::kNothing, "", "keep upper case and accents (default: uncased)"},
+      {"train-kind", Takes::kOneValue, "KIND",
+       "what to learn: wordpiece, or byte-bpe as RoBERTa and GPT-2 have (wordpiece)"},
+      {"vocab-multiple", Takes::kOneValue, "N",
+       "fill a learned vocabulary up to a multiple of this (64)"},
+      {"prefix-space", Takes::kNothing, "",
+       "byte-bpe: treat the beginning of a text as that of a word behind a space"},
+      {"cased", Takes::kNothing, "", "wordpiece: keep upper case and accents (default: uncased)"},
       {"held-out", Takes::kOneValue, "SHARE", "share of documents kept for evaluation (1%)"},
       {"format", Takes::kOneValue, "FORMAT",
        "text (a blank line ends a document), lines (one document per line), jsonl, tsv, html, man, "
@@ -254,6 +376,12 @@ Command prepare_command() {
       {"force", Takes::kNothing, "", "replace an existing corpus"},
       {"json", Takes::kNothing, "", "print the counts as JSON"},
       {"help", Takes::kNothing, "", "this text"}};
+  // Before --threads, which is about how, not what.
+  const std::vector<VerbOption> cleaning = cleaning_verb_options();
+  const auto threads =
+      std::find_if(verb.options.begin(), verb.options.end(),
+                   [](const VerbOption& option) { return option.name == "threads"; });
+  verb.options.insert(threads, cleaning.begin(), cleaning.end());
   return {verb, run_prepare};
 }
 

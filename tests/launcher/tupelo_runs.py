@@ -129,7 +129,7 @@ class RunTest(unittest.TestCase):
 
     @classmethod
     def prepare(cls, text, corpus, **options):
-        settings = {"input": text, "output": corpus, "train-vocab": 160, "held-out": "10%"}
+        settings = {"input": text, "output": corpus, "train-vocab": 160, "vocab-multiple": 1, "held-out": "10%"}
         settings.update(options)
         result = run(command("prepare", settings))
         if result.returncode != 0:

@@ -1,0 +1,143 @@
+"""Preparing corpora in every way that the command offers, and what `tupelo corpus` makes of them."""
+
+import gzip
+import json
+import pathlib
+
+import tupelo_runs
+
+USAGE, CORRUPT = 2, 3
+DICTIONARY = "研究 100 v\n研究生 50 n\n生命 80 n\n起源 60 n\n的 1000 u\n"
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file()}
+
+
+class Corpora(tupelo_runs.RunTest):
+
+    def tupelo(self, *words, expect=0):
+        result = tupelo_runs.run([tupelo_runs.TUPELO, *map(str, words)])
+        self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
+        return result
+
+    def prepared(self, name, **options):
+        settings = {"input": self.text, "output": self.folder / name, "train-vocab": 160, "vocab-multiple": 1}
+        flags = [key.replace("_", "-") for key, value in options.items() if value is True]
+        settings.update({key.replace("_", "-"): value for key, value in options.items() if value is not True})
+        if "vocab" in settings:
+            del settings["train-vocab"]
+        result = tupelo_runs.run(tupelo_runs.command("prepare", settings, ["json", *flags]))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return json.loads(result.stdout)
+
+    def head(self, name, **options):
+        words = [f"--{key}={value}" for key, value in options.items()]
+        return [document["text"] for document in
+                json.loads(self.tupelo("corpus", "head", self.folder / name, "--json", *words).stdout)]
+
+    def test_forms_of_one_text_give_one_corpus(self):
+        text = self.text.read_text()
+        documents = text.split("\n\n")
+        forms = self.folder / "forms"
+        forms.mkdir()
+        (forms / "a.jsonl").write_text("".join(json.dumps({"body": d}) + "\n" for d in documents))
+        (forms / "b.txt.gz").write_bytes(gzip.compress(text.encode()))
+        (forms / "c.tsv").write_text("id\tbody\n" + "".join(f"{i}\t{d}\n" for i, d in enumerate(documents)))
+        (forms / "d.txt").write_bytes(text.encode("gb18030"))
+        self.prepared("plain")
+        expected = files_of(self.folder / "plain" / "train")
+        for name, options in (("a.jsonl", {"text_key": "body"}), ("b.txt.gz", {}),
+                              ("c.tsv", {"text_column": "body"}), ("d.txt", {"encoding": "gb18030"})):
+            self.prepared("form-" + name, input=forms / name, **options)
+            self.assertEqual(files_of(self.folder / ("form-" + name) / "train"), expected, name)
+        self.prepared("form-glob", input=str(forms / "b*"))
+        self.assertEqual(files_of(self.folder / "form-glob" / "train"), expected)
+
+    def test_words_of_a_dictionary_are_masked_whole(self):
+        text, dictionary = self.folder / "words.txt", self.folder / "dict.txt"
+        text.write_text("研究生命的起源\n\n" * 3 + "生命的研究\n\n" * 3)
+        dictionary.write_text(DICTIONARY)
+        self.prepared("words", input=text, segmenter=dictionary, held_out=0)
+        index = json.loads((self.folder / "words" / "index.json").read_text())
+        self.assertEqual(index["segmenter"]["kind"], "dictionary")
+        for masking in ("whole-word", "span", "ngram"):
+            self.train(f"masked-{masking}", corpus=self.folder / "words", data__masking=masking,
+                       train__steps=3, train__validate_every=0)
+        spaced = self.folder / "spaced.txt"
+        spaced.write_text("研究 生命 的 起源\n\n" * 3 + "生命 的 研究\n\n" * 3)
+        self.prepared("spaced", input=spaced, pre_segmented=True, held_out=0)
+        self.assertEqual(self.head("spaced", documents=1), ["研究生命的起源"])
+
+    def test_byte_level_bpe_from_text_to_training(self):
+        report = self.prepared("bytes", train_kind="byte-bpe", train_vocab=400, vocab_multiple=64)
+        self.assertEqual(report["vocab_size"], 448)
+        self.assertEqual(report["unknown_tokens"], 0)
+        self.assertIn("。", self.head("bytes")[0])
+        self.train("bytes-run", corpus=self.folder / "bytes", train__steps=4)
+        again = self.prepared("again", vocab=self.folder / "bytes" / "tokenizer" / "tokenizer.json")
+        self.assertEqual(again["train_tokens"], report["train_tokens"])
+        self.assertEqual(files_of(self.folder / "again" / "train"), files_of(self.folder / "bytes" / "train"))
+
+    def test_cleaning(self):
+        dirty = self.folder / "dirty.txt"
+        documents = self.text.read_text().split("\n\n")[:40]
+        dirty.write_text("\n\n".join(documents + documents[:5] + ["!!! ???", "<p>天地玄黄宇宙洪荒日月盈昃</p>"]))
+        report = self.prepared("clean", input=dirty, clean=True)
+        self.prepared("kept", input=dirty, clean=True, keep=["duplicate-documents", "near-duplicates",
+                                                             "duplicate-lines"])
+        rules = {rule["name"]: rule for rule in
+                 json.loads((self.folder / "clean" / "report.json").read_text())["rules"]}
+        self.assertGreaterEqual(rules["duplicate-documents"]["documents"] +
+                                rules["near-duplicates"]["documents"] + rules["duplicate-lines"]["lines"], 1)
+        kept = json.loads((self.folder / "kept" / "report.json").read_text())
+        self.assertGreater(kept["after"]["documents"],
+                           json.loads((self.folder / "clean" / "report.json").read_text())["after"]["documents"])
+        self.assertIn("<html", (self.folder / "clean" / "report.html").read_text())
+        self.assertGreater(report["documents"], 0)
+
+    def test_corpus_verbs(self):
+        self.prepared("one", shard_tokens=3000, held_out="10%")
+        self.assertIn("every digest is right", self.tupelo("corpus", "verify", self.folder / "one").stdout)
+        self.tupelo("corpus", "reshard", self.folder / "one", "--output", self.folder / "large",
+                    "--shard-tokens", "1M")
+        self.tupelo("corpus", "reshard", self.folder / "large", "--output", self.folder / "small",
+                    "--shard-tokens", 3000)
+        self.assertEqual(files_of(self.folder / "small"), files_of(self.folder / "one"))
+        self.tupelo("corpus", "split", self.folder / "one", "--parts", 3, "--output", self.folder / "part")
+        parts = [self.folder / f"part-0000{i}-of-00003" for i in range(3)]
+        self.tupelo("corpus", "merge", *parts, "--output", self.folder / "joined", "--shard-tokens", 3000)
+        self.assertEqual(files_of(self.folder / "joined" / "train").keys(),
+                         files_of(self.folder / "one" / "train").keys())
+        texts = []
+        for name in ("one", "joined"):
+            self.tupelo("corpus", "export-text", self.folder / name, "--output", self.folder / f"{name}.out")
+            texts.append((self.folder / f"{name}.out").read_text())
+        self.assertEqual(*texts)
+        self.assertIn(self.head("one", documents=1)[0], texts[0])
+        self.train("merged", corpus=self.folder / "joined", train__steps=2)
+
+    def test_corpus_errors(self):
+        for words, parts in ((("corpus",), ("action",)), (("corpus", "merg", "x"), ("merge",)),
+                             (("corpus", "verify"), ("folder",)),
+                             (("corpus", "verify", self.corpus, self.corpus), ("one corpus",)),
+                             (("corpus", "verify", self.corpus, "--parts", 3), ("--parts",)),
+                             (("corpus", "merge", self.corpus), ("--output",)),
+                             (("corpus", "merge", self.corpus, "--output", self.corpus), ("inputs",)),
+                             (("corpus", "split", self.corpus, "--output", "p", "--parts", 0), ("--parts",)),
+                             (("corpus", "head", self.corpus, "--split", "test"), ("--split", "held-out"))):
+            with self.subTest(words):
+                self.assert_error(self.tupelo(*words, expect=USAGE), USAGE, *parts)
+        self.tupelo("corpus", "verify", self.folder / "nowhere", expect=CORRUPT)
+        for options, parts in (({"format": "tvs"}, ("--format", "tsv")), ({"encoding": "latin"}, ("utf-8",)),
+                               ({"keep": "html"}, ("--keep", "--clean")),
+                               ({"train-kind": "bpe"}, ("byte-bpe",))):
+            result = tupelo_runs.run(tupelo_runs.command("prepare", {
+                "input": self.text, "output": self.folder / "wrong", "train-vocab": 160, **options}))
+            self.assert_error(result, USAGE, *parts)
+            self.assertFalse((self.folder / "wrong").exists())
+
+
+if __name__ == "__main__":
+    tupelo_runs.main()
