@@ -50,7 +50,7 @@ Share share_of(std::int64_t global_batch, int rank, int world_size) {
 }  // namespace
 
 struct BatchStream::State {
-  const ShardedCorpus& corpus;
+  const std::vector<const ShardedCorpus*> corpora;
   const DataOptions options;
   const std::shared_ptr<const SampleOrder> order;
   const int rank, world_size;
@@ -59,26 +59,43 @@ struct BatchStream::State {
   std::condition_variable_any changed;
   std::deque<std::vector<Batch>> ready;
   std::exception_ptr failure;
+  // Of each corpus's epoch last asked for; only the producer uses it.
+  struct EpochPermutation {
+    std::uint64_t epoch = 0;
+    std::optional<KeyedPermutation> permutation;
+  };
+  std::vector<EpochPermutation> permutations;
+  SampleOrder::Reader reader;
+
   std::jthread producer;  // last, so that it ends before what it uses
 
-  // Of the epoch last asked for; only the producer uses it.
-  std::uint64_t epoch = 0;
-  std::optional<KeyedPermutation> permutation;
-
-  State(const ShardedCorpus& opened, const DataOptions& chosen,
+  State(const std::vector<const ShardedCorpus*>& opened, const DataOptions& chosen,
         std::shared_ptr<const SampleOrder> order_of_rows, int own_rank, int ranks)
-      : corpus(opened),
+      : corpora(opened),
         options(chosen),
         order(std::move(order_of_rows)),
         rank(own_rank),
-        world_size(ranks) {}
+        world_size(ranks),
+        permutations(opened.size()),
+        reader(*order) {}
 
-  std::uint64_t row_of(std::uint64_t wanted_epoch, std::uint64_t rows, std::uint64_t index) {
-    if (!permutation || wanted_epoch != epoch) {
-      epoch = wanted_epoch;
-      permutation.emplace(rows, options.seed, epoch);
+  RowOfCorpus row_of(const SampleOrder::Step& step, std::uint64_t number) {
+    const SampleOrder::Sample sample = reader.sample(step, number);
+    EpochPermutation& known = permutations[sample.corpus];
+    if (!known.permutation || known.epoch != sample.epoch) {
+      known.epoch = sample.epoch;
+      known.permutation.emplace(order->plan(step.phase, sample.corpus).rows(), options.seed,
+                                sample.epoch);
     }
-    return (*permutation)(index);
+    return {sample.corpus, (*known.permutation)(sample.index), sample.epoch};
+  }
+
+  std::vector<RowSource> sources(std::size_t phase) const {
+    std::vector<RowSource> result;
+    for (std::size_t i = 0; i < corpora.size(); ++i) {
+      result.push_back({corpora[i], &order->plan(phase, i)});
+    }
+    return result;
   }
 
   std::uint64_t micro_batch(const SampleOrder::Step& step) const {
@@ -88,17 +105,15 @@ struct BatchStream::State {
 
   std::vector<Batch> batches_of(std::int64_t number) {
     const SampleOrder::Step step = order->step(number);
-    const std::uint64_t available = step.plan->rows(), most = micro_batch(step);
+    const std::uint64_t most = micro_batch(step);
     const Share share = share_of(step.global_batch, rank, world_size);
     std::vector<Batch> batches;
     for (std::uint64_t begin = share.begin; begin < share.end; begin += most) {
-      std::vector<std::uint64_t> rows, epochs;
+      std::vector<RowOfCorpus> rows;
       for (std::uint64_t i = begin; i < std::min(begin + most, share.end); ++i) {
-        const std::uint64_t sample = step.first_sample + i;
-        epochs.push_back(step.first_epoch + sample / available);
-        rows.push_back(row_of(epochs.back(), available, sample % available));
+        rows.push_back(row_of(step, i));
       }
-      batches.push_back(make_batch(corpus, *step.plan, options, rows, epochs));
+      batches.push_back(make_batch(sources(step.phase), options, rows));
     }
     return batches;
   }
@@ -123,13 +138,16 @@ struct BatchStream::State {
   }
 };
 
-BatchStream::BatchStream(const ShardedCorpus& corpus, const DataOptions& options,
-                         std::shared_ptr<const SampleOrder> order, int rank, int world_size,
-                         std::int64_t first_step) {
+BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
+                         const DataOptions& options, std::shared_ptr<const SampleOrder> order,
+                         int rank, int world_size, std::int64_t first_step) {
   check_settings(options, *order, rank, world_size, first_step);
-  const Masker checks_shares(corpus.info(), options);
-  if (order->first_plan().rows() == 0) throw CorpusError("the corpus has no rows in this split");
-  state_ = std::make_unique<State>(corpus, options, std::move(order), rank, world_size);
+  TORCH_CHECK(order->corpora() == corpora.size(), "an order of other corpora");
+  for (std::size_t i = 0; i < corpora.size(); ++i) {
+    const Masker checks_shares(corpora[i]->info(), options);
+    if (order->plan(0, i).rows() == 0) throw CorpusError("the corpus has no rows in this split");
+  }
+  state_ = std::make_unique<State>(corpora, options, std::move(order), rank, world_size);
   state_->producer = std::jthread([state = state_.get(), first_step](std::stop_token stop) {
     state->produce(stop, first_step);
   });

@@ -24,6 +24,7 @@ struct Batch {
                                  // of, from 0, -1 for padding; else undefined
   torch::Tensor masked_positions;     // [M] int64, ascending, b * T + t
   torch::Tensor labels;               // [M] int64, original ids
+  std::vector<std::size_t> corpora;   // [B], of the mixture
   std::vector<std::uint64_t> rows;    // [B]
   std::vector<std::uint64_t> epochs;  // [B]
   std::int64_t tokens = 0;            // real tokens, [CLS] and [SEP] included
@@ -33,12 +34,27 @@ struct Batch {
   std::uint64_t masks_hash = 0;
 };
 
+// A corpus that rows are taken from. Both outlive what is made with it.
+struct RowSource {
+  const ShardedCorpus* corpus;
+  const RowPlan* plan;
+};
+
+struct RowOfCorpus {
+  std::size_t corpus;
+  std::uint64_t row, epoch;
+};
+
 // Builds the batch of the given rows; pure. Masks depend on (seed, epoch, document, token offset)
 // only: not on rank, world size, batch composition, sequence length or packing. Special tokens are
 // never masked and never drawn as replacements. Throws CorpusError when a token id lies outside the
 // vocabulary.
 Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOptions& options,
                  const std::vector<std::uint64_t>& rows, const std::vector<std::uint64_t>& epochs);
+// The same of several corpora with one tokenizer and one packing. Of more than one, the seed of
+// each corpus's masks is mixed with its digest.
+Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& options,
+                 const std::vector<RowOfCorpus>& rows);
 
 // The micro-batches of one rank, step after step, prepared by a background thread. A step consists
 // of the global_batch samples that the order says, of which rank r takes the contiguous share [r *
@@ -47,10 +63,10 @@ Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOpt
 // is needed to resume.
 class BatchStream {
  public:
-  // `corpus` must outlive the stream; `order` is that of its documents under `options`. Throws
+  // The corpora must outlive the stream; `order` is that of their documents under `options`. Throws
   // std::invalid_argument on settings out of range (including fewer rows per step than ranks) and
-  // CorpusError when the corpus has no row.
-  BatchStream(const ShardedCorpus& corpus, const DataOptions& options,
+  // CorpusError when a corpus has no row.
+  BatchStream(const std::vector<const ShardedCorpus*>& corpora, const DataOptions& options,
               std::shared_ptr<const SampleOrder> order, int rank, int world_size,
               std::int64_t first_step);
   ~BatchStream();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tupelo {
@@ -37,9 +38,12 @@ struct DataOptions {
   std::uint64_t seed = 1;
   std::int64_t global_batch = 32;  // rows per optimizer step over all ranks
   std::int64_t micro_batch = 8;    // rows per forward pass of a rank, at most
-  Ramp length_ramp;                // sequence lengths before sequence_length
-  Ramp batch_ramp;                 // global batches before global_batch
-  int prefetch_steps = 4;          // steps prepared ahead of the consumer; >= 1
+  // What samples of several corpora are drawn by: "tokens" or "tokens^0.5", their sizes to a power;
+  // or weights, "0.7,0.3".
+  std::string mixture = "tokens";
+  Ramp length_ramp;        // sequence lengths before sequence_length
+  Ramp batch_ramp;         // global batches before global_batch
+  int prefetch_steps = 4;  // steps prepared ahead of the consumer; >= 1
 };
 
 }  // namespace tupelo

@@ -19,11 +19,17 @@ std::int64_t tokens_of(const Pieces& pieces, bool sequences) {
   return tokens;
 }
 
-// Lays rows into one flat [B,T] array of ids and collects what was masked.
+// Of a whole batch.
+struct MaskedPositions {
+  std::vector<std::int64_t> positions, labels;
+  std::uint64_t hash = 0;
+};
+
+// Lays a corpus's rows into one flat [B,T] array of ids and notes what was masked.
 class RowWriter {
  public:
-  RowWriter(const ShardedCorpus& corpus, const DataOptions& options)
-      : corpus_(corpus), info_(corpus.info()), masker_(info_, options) {}
+  RowWriter(const ShardedCorpus& corpus, const DataOptions& options, MaskedPositions& result)
+      : corpus_(corpus), info_(corpus.info()), masker_(info_, options), result_(result) {}
 
   // Fills ids[0, tokens_of(pieces, false)), which begin at `position` of the flat batch.
   void write(const Pieces& pieces, std::uint64_t epoch, std::int64_t position, std::int64_t* ids) {
@@ -50,9 +56,6 @@ class RowWriter {
     }
   }
 
-  std::vector<std::int64_t> positions, labels;
-  std::uint64_t masks_hash = 0;
-
  private:
   void write_piece(const RowPlan::Piece& piece, std::uint64_t epoch, std::int64_t position,
                    std::int64_t* ids) {
@@ -63,9 +66,10 @@ class RowWriter {
     masked_.clear();
     masker_.mask(epoch, piece.document, piece.first, tokens_, word_flags(piece), masked_);
     for (const MaskedToken& token : masked_) {
-      positions.push_back(position + token.index);
-      labels.push_back(token.original);
-      masks_hash += mask_hash(epoch, piece.document, piece.first + token.index, token.replacement);
+      result_.positions.push_back(position + token.index);
+      result_.labels.push_back(token.original);
+      result_.hash +=
+          mask_hash(epoch, piece.document, piece.first + token.index, token.replacement);
     }
     std::copy(tokens_.begin(), tokens_.end(), ids);
   }
@@ -92,6 +96,7 @@ class RowWriter {
   const ShardedCorpus& corpus_;
   const CorpusInfo& info_;
   Masker masker_;
+  MaskedPositions& result_;
   std::vector<std::uint32_t> tokens_;
   std::vector<std::uint8_t> word_starts_;
   std::vector<MaskedToken> masked_;
@@ -117,44 +122,70 @@ torch::Tensor attention_mask_of(const std::vector<std::int64_t>& lengths, std::i
   return mask;
 }
 
+// Corpora of a mixture number their documents alike, and must not be masked alike.
+DataOptions options_of(const DataOptions& options, const ShardedCorpus& corpus, bool alone) {
+  DataOptions own = options;
+  if (!alone) {
+    const std::string digits = corpus.info().digest.substr(0, 16);
+    own.seed = hash_numbers(options.seed, std::stoull(digits, nullptr, 16));
+  }
+  return own;
+}
+
 }  // namespace
 
 Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOptions& options,
                  const std::vector<std::uint64_t>& rows, const std::vector<std::uint64_t>& epochs) {
-  TORCH_CHECK(!rows.empty() && rows.size() == epochs.size(),
-              "a batch needs at least one row, and an epoch for each");
-  const bool packed = plan.pieces_are_sequences();
+  TORCH_CHECK(rows.size() == epochs.size(), "a batch needs an epoch for each row");
+  std::vector<RowOfCorpus> rows_of_corpus;
+  for (std::size_t i = 0; i < rows.size(); ++i) rows_of_corpus.push_back({0, rows[i], epochs[i]});
+  return make_batch({{&corpus, &plan}}, options, rows_of_corpus);
+}
+
+Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& options,
+                 const std::vector<RowOfCorpus>& rows) {
+  TORCH_CHECK(!rows.empty(), "a batch needs at least one row");
+  const bool packed = sources.front().plan->pieces_are_sequences();
   std::vector<Pieces> pieces;
   std::vector<std::int64_t> lengths;
-  for (const std::uint64_t row : rows) {
-    pieces.push_back(plan.pieces(row));
+  for (const RowOfCorpus& row : rows) {
+    pieces.push_back(sources.at(row.corpus).plan->pieces(row.row));
     lengths.push_back(tokens_of(pieces.back(), packed));
   }
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
 
   Batch batch;
-  batch.rows = rows;
-  batch.epochs = epochs;
-  batch.input_ids = torch::empty({static_cast<std::int64_t>(rows.size()), longest}, torch::kInt64);
-  std::int64_t* ids = batch.input_ids.data_ptr<std::int64_t>();
+  batch.input_ids = torch::full(
+      {static_cast<std::int64_t>(rows.size()), longest},
+      static_cast<std::int64_t>(sources.front().corpus->info().special.pad), torch::kInt64);
   if (packed) batch.documents = torch::full_like(batch.input_ids, -1);
-  RowWriter writer(corpus, options);
+  std::int64_t* ids = batch.input_ids.data_ptr<std::int64_t>();
+  MaskedPositions masked;
+  std::vector<RowWriter> writers;
+  writers.reserve(sources.size());
+  for (const RowSource& source : sources) {
+    writers.emplace_back(*source.corpus, options_of(options, *source.corpus, sources.size() == 1),
+                         masked);
+  }
   for (std::size_t b = 0; b < rows.size(); ++b) {
+    const auto& [corpus, row, epoch] = rows[b];
     const std::int64_t begin = static_cast<std::int64_t>(b) * longest;
     if (packed) {
-      writer.write_sequences(pieces[b], epochs[b], begin, ids + begin,
-                             batch.documents.data_ptr<std::int64_t>() + begin);
+      writers[corpus].write_sequences(pieces[b], epoch, begin, ids + begin,
+                                      batch.documents.data_ptr<std::int64_t>() + begin);
     } else {
-      writer.write(pieces[b], epochs[b], begin, ids + begin);
+      writers[corpus].write(pieces[b], epoch, begin, ids + begin);
     }
-    std::fill(ids + begin + lengths[b], ids + begin + longest, corpus.info().special.pad);
+    batch.corpora.push_back(corpus);
+    batch.rows.push_back(row);
+    batch.epochs.push_back(epoch);
     batch.tokens += lengths[b];
-    batch.rows_hash += row_hash(epochs[b], rows[b]);
+    batch.rows_hash += row_hash(epoch, row);
   }
   if (!packed) batch.attention_mask = attention_mask_of(lengths, longest);
-  batch.masked_positions = tensor_of(writer.positions);
-  batch.labels = tensor_of(writer.labels);
-  batch.masks_hash = writer.masks_hash;
+  batch.masked_positions = tensor_of(masked.positions);
+  batch.labels = tensor_of(masked.labels);
+  batch.masks_hash = masked.hash;
   return batch;
 }
 

@@ -1,6 +1,7 @@
 #include "data/mixture.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -31,6 +32,40 @@ void check_weights(const std::vector<double>& weights, double sum) {
   }
 }
 
+// By size to a power, unless there are weights.
+struct MixtureText {
+  double exponent = 1;
+  std::vector<double> weights;
+};
+
+double parse_positive(const std::string& text, double most, const std::string& mixture) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= most) {
+    return value;
+  }
+  throw std::invalid_argument(
+      "'" + mixture + "' is not tokens, tokens^A with A from 0 to 1, or weights such as 0.7,0.3");
+}
+
+MixtureText parse_mixture(const std::string& text) {
+  MixtureText mixture;
+  if (text == "tokens") return mixture;
+  const std::string power = "tokens^";
+  if (text.starts_with(power)) {
+    mixture.exponent = parse_positive(text.substr(power.size()), 1, text);
+    return mixture;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    mixture.weights.push_back(parse_positive(text.substr(begin, end - begin), 1e9, text));
+    begin = end + 1;
+  }
+  check_weights(mixture.weights,
+                std::accumulate(mixture.weights.begin(), mixture.weights.end(), 0.0));
+  return mixture;
+}
+
 }  // namespace
 
 Mixture::Mixture(const std::vector<double>& weights, std::uint64_t seed) : seed_(seed) {
@@ -48,32 +83,51 @@ std::uint64_t Mixture::up_to(std::size_t part, std::uint64_t blocks) const {
   return static_cast<std::uint64_t>(Wide{blocks} * kBlock * ends_[part] / kWhole);
 }
 
-Mixture::Draw Mixture::draw(std::uint64_t sample) const {
-  if (parts() == 1) return {0, sample};
-  const std::uint64_t block = sample / kBlock;
-  const std::uint64_t place = KeyedPermutation(kBlock, seed_, block)(sample % kBlock);
-  std::size_t part = 0;
-  while (up_to(part, block + 1) - up_to(part, block) <= place) ++part;
-  const std::uint64_t first = before(part, block + 1) - before(part, block);
-  return {part, up_to(part, block) - before(part, block) + place - first};
+std::vector<Mixture::Draw> Mixture::block(std::uint64_t block) const {
+  std::vector<std::uint64_t> ends, next;  // of each part: its places in the block, its next index
+  for (std::size_t part = 0; part < parts(); ++part) {
+    ends.push_back(up_to(part, block + 1) - up_to(part, block));
+    next.push_back(up_to(part, block) - before(part, block));
+  }
+  const KeyedPermutation order(kBlock, seed_, block);
+  std::vector<Draw> draws;
+  draws.reserve(kBlock);
+  for (std::uint64_t sample = 0; sample < kBlock; ++sample) {
+    const std::uint64_t place = order(sample);
+    const auto part =
+        static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), place) - ends.begin());
+    draws.push_back({part, next[part]++});
+  }
+  return draws;
 }
 
 std::uint64_t Mixture::drawn(std::size_t part, std::uint64_t samples) const {
   if (parts() == 1) return samples;
   const std::uint64_t blocks = samples / kBlock;
-  std::uint64_t count = up_to(part, blocks) - before(part, blocks);
-  for (std::uint64_t sample = blocks * kBlock; sample < samples; ++sample) {
-    count += draw(sample).part == part;
-  }
-  return count;
+  const std::vector<Draw> last = block(blocks);
+  const auto of_part =
+      std::count_if(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(samples % kBlock),
+                    [part](const Draw& draw) { return draw.part == part; });
+  return up_to(part, blocks) - before(part, blocks) + static_cast<std::uint64_t>(of_part);
 }
 
-std::vector<double> mixture_by_size(const std::vector<std::uint64_t>& tokens, double exponent) {
-  std::vector<double> weights;
-  for (const std::uint64_t count : tokens) {
-    weights.push_back(std::pow(static_cast<double>(count), exponent));
+std::vector<double> mixture_weights(const std::string& mixture,
+                                    const std::vector<std::uint64_t>& tokens) {
+  const MixtureText parsed = parse_mixture(mixture);
+  if (parsed.weights.empty()) {
+    std::vector<double> weights;
+    for (const std::uint64_t count : tokens) {
+      weights.push_back(std::pow(static_cast<double>(count), parsed.exponent));
+    }
+    return weights;
   }
-  return weights;
+  if (parsed.weights.size() != tokens.size()) {
+    throw std::invalid_argument("'" + mixture + "' has " + std::to_string(parsed.weights.size()) +
+                                " weights for " + std::to_string(tokens.size()) + " corpora");
+  }
+  return parsed.weights;
 }
+
+void check_mixture(const std::string& mixture) { parse_mixture(mixture); }
 
 }  // namespace tupelo

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tupelo {
@@ -23,11 +24,12 @@ class Mixture {
 
   struct Draw {
     std::size_t part;
-    std::uint64_t index;  // how many of the part came before
+    std::uint64_t index;  // how many samples of the part came before
   };
-  Draw draw(std::uint64_t sample) const;
+  // Samples [block * kBlock, (block + 1) * kBlock).
+  std::vector<Draw> block(std::uint64_t block) const;
 
-  // How many of the first `samples` samples come from `part`. Takes up to kBlock draws.
+  // How many of the first `samples` samples come from `part`. Takes a block() at most.
   std::uint64_t drawn(std::size_t part, std::uint64_t samples) const;
 
  private:
@@ -41,9 +43,13 @@ class Mixture {
   std::uint64_t seed_;
 };
 
-// Shares of corpora with so many tokens: proportional to tokens^exponent (1: as they are; 0:
-// equal). Source: Conneau & Lample, "Cross-lingual language model pretraining", NeurIPS 2019,
-// section 3.1.
-std::vector<double> mixture_by_size(const std::vector<std::uint64_t>& tokens, double exponent);
+// Weights of corpora with so many tokens. `mixture` is "tokens": in proportion; "tokens^A" with A
+// from 0 (equal weights) to 1: proportional to tokens^A (Conneau & Lample, "Cross-lingual language
+// model pretraining", NeurIPS 2019, section 3.1); or a weight above 0 for each, "0.7,0.3". Throws
+// std::invalid_argument that quotes what is wrong.
+std::vector<double> mixture_weights(const std::string& mixture,
+                                    const std::vector<std::uint64_t>& tokens);
+// Throws the same for what is wrong whatever the number of corpora.
+void check_mixture(const std::string& mixture);
 
 }  // namespace tupelo

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/mixture.h"
 #include "launcher/nearest_name.h"
 #include "launcher/ramp_text.h"
 #include "launcher/run_config.h"
@@ -170,6 +171,14 @@ std::vector<ConfigEntry> data_entries() {
       integer(
           "data.sequence-length", [](auto& c) -> auto& { return c.data.sequence_length; }, 4,
           1 << 24, "tokens per row, [CLS] and [SEP] included"),
+      ConfigEntry{"data.mixture", "",
+                  "how samples are drawn from several corpora: \"tokens\", by their sizes, "
+                  "\"tokens^0.5\", by a power of them, or weights, \"0.7,0.3\"",
+                  [](RunConfig& config, const std::string& value) {
+                    check_mixture(value);
+                    config.data.mixture = value;
+                  },
+                  [](const RunConfig& config) { return config.data.mixture; }},
       ramp(
           "data.length-ramp", [](auto& c) -> auto& { return c.data.length_ramp; }, 4,
           "sequence lengths before that, \"128:9000\": 128 up to step 9000"),

@@ -19,7 +19,8 @@ namespace {
 using Takes = VerbOption::Takes;
 
 struct EvalSettings {
-  std::string run, corpus, device, probe;
+  std::string run, device, probe;
+  std::vector<std::string> corpora;
   std::int64_t step = 0, rows = 0, threads = 0;
   LengthSettings by_length;
 };
@@ -32,7 +33,7 @@ EvalSettings settings_from(const CommandLine& line) {
   };
   EvalSettings settings;
   settings.run = line.required("run");
-  settings.corpus = line.value("corpus");
+  settings.corpora = line.values("corpus");
   settings.device = reading_option("device", [&] {
     return one_of(line.value("device", "auto"), {"auto", "cpu", "cuda"});
   });
@@ -44,8 +45,7 @@ EvalSettings settings_from(const CommandLine& line) {
   return settings;
 }
 
-ShardedCorpus open_held_out(const EvalSettings& settings, const SavedModel& saved) {
-  const std::string folder = settings.corpus.empty() ? saved.state.corpus : settings.corpus;
+ShardedCorpus open_held_out(const std::string& folder, const SavedModel& saved) {
   ShardedCorpus corpus(folder, Split::kHeldOut);
   if (corpus.info().tokenizer_fingerprint != saved.state.tokenizer_fingerprint) {
     throw CorpusError("corpus " + folder + " was made with another vocabulary (" +
@@ -56,30 +56,70 @@ ShardedCorpus open_held_out(const EvalSettings& settings, const SavedModel& save
   return corpus;
 }
 
-void print(const SavedModel& saved, const Evaluation& result, double entropy, bool as_json) {
-  if (as_json) {
-    std::cout << nlohmann::ordered_json{{"checkpoint", saved.folder},
-                                        {"step", saved.state.step},
-                                        {"loss", result.loss},
-                                        {"perplexity", result.perplexity},
-                                        {"masked_accuracy", result.masked_accuracy},
-                                        {"masked_tokens", result.masked_tokens},
-                                        {"rows", result.rows},
-                                        {"tokens", result.tokens},
-                                        {"unigram_entropy", entropy}}
-                     .dump(1)
-              << std::endl;
-    return;
+// The corpora of the command line, else those of the run.
+std::vector<std::string> chosen_corpora(const EvalSettings& settings, const SavedModel& saved) {
+  const std::vector<std::string>& folders =
+      settings.corpora.empty() ? saved.state.corpora : settings.corpora;
+  if (folders.size() > 1 && (!settings.by_length.lengths.empty() || !settings.probe.empty())) {
+    throw std::invalid_argument("--lengths and --probe look at one corpus, and this run has " +
+                                std::to_string(folders.size()) + "; name one by --corpus");
   }
-  std::cout << "checkpoint        " << saved.folder << "\n"
-            << "held-out loss     " << significant(result.loss, 5) << " nats per masked token\n"
+  return folders;
+}
+
+struct CorpusResult {
+  std::string folder;
+  Evaluation evaluation;
+  double unigram_entropy = 0;
+};
+
+nlohmann::ordered_json evaluation_json(const Evaluation& result) {
+  return {{"loss", result.loss},
+          {"perplexity", result.perplexity},
+          {"masked_accuracy", result.masked_accuracy},
+          {"masked_tokens", result.masked_tokens},
+          {"rows", result.rows},
+          {"tokens", result.tokens}};
+}
+
+void print_evaluation(const Evaluation& result) {
+  std::cout << "held-out loss     " << significant(result.loss, 5) << " nats per masked token\n"
             << "perplexity        " << significant(result.perplexity, 5) << "\n"
             << "masked accuracy   " << significant(100 * result.masked_accuracy, 4) << "% of "
             << grouped(result.masked_tokens) << " tokens\n"
-            << "unigram entropy   " << significant(entropy, 5)
-            << " nats (the loss of the best guess without context)\n"
             << "evaluated         " << grouped(result.rows) << " rows, " << grouped(result.tokens)
-            << " tokens" << std::endl;
+            << " tokens\n";
+}
+
+void print(const SavedModel& saved, const std::vector<CorpusResult>& results, bool as_json) {
+  std::vector<Evaluation> evaluations;
+  for (const CorpusResult& result : results) evaluations.push_back(result.evaluation);
+  const Evaluation all = combined(evaluations);
+  if (as_json) {
+    nlohmann::ordered_json object = {{"checkpoint", saved.folder}, {"step", saved.state.step}};
+    object.update(evaluation_json(all));
+    if (results.size() == 1) object["unigram_entropy"] = results.front().unigram_entropy;
+    for (std::size_t i = 0; results.size() > 1 && i < results.size(); ++i) {
+      nlohmann::ordered_json part = {{"corpus", results[i].folder}};
+      part.update(evaluation_json(results[i].evaluation));
+      part["unigram_entropy"] = results[i].unigram_entropy;
+      object["corpora"].push_back(part);
+    }
+    std::cout << object.dump(1) << std::endl;
+    return;
+  }
+  std::cout << "checkpoint        " << saved.folder << "\n";
+  for (const CorpusResult& result : results) {
+    if (results.size() > 1) std::cout << "\ncorpus            " << result.folder << "\n";
+    print_evaluation(result.evaluation);
+    std::cout << "unigram entropy   " << significant(result.unigram_entropy, 5)
+              << " nats (the loss of the best guess without context)\n";
+  }
+  if (results.size() > 1) {
+    std::cout << "\nall corpora\n";
+    print_evaluation(all);
+  }
+  std::cout << std::flush;
 }
 
 void print(const SavedModel& saved, const LengthSettings& settings,
@@ -122,27 +162,33 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
   const std::vector<std::int64_t>& lengths = settings.by_length.lengths;
   SavedModel saved;
   std::shared_ptr<RobertaForMaskedLm> extended;
-  std::optional<ShardedCorpus> corpus;
+  std::vector<std::string> folders;
+  std::vector<ShardedCorpus> corpora;
   together(control, [&] {
     saved = load_saved_model(settings.run, settings.step);
-    corpus.emplace(open_held_out(settings, saved));
+    folders = chosen_corpora(settings, saved);
+    for (const std::string& folder : folders) corpora.push_back(open_held_out(folder, saved));
     saved.model->to(session.device());
     if (!lengths.empty()) extended = extended_model(saved, settings.by_length, session.device());
   });
   const bool as_json = line.has("json");
   if (!lengths.empty()) {
-    const auto results = evaluate_lengths(saved, *extended, *corpus, lengths, settings.rows,
+    const auto results = evaluate_lengths(saved, *extended, corpora.front(), lengths, settings.rows,
                                           session.device(), session.data());
     if (session.is_first()) {
-      print(saved, settings.by_length, results, unigram_entropy(*corpus), as_json);
+      print(saved, settings.by_length, results, unigram_entropy(corpora.front()), as_json);
     }
   } else {
-    const Evaluation result = evaluate(*saved.model, *corpus, saved.config.data, settings.rows,
-                                       session.device(), session.data());
-    if (session.is_first()) print(saved, result, unigram_entropy(*corpus), as_json);
+    std::vector<CorpusResult> results;
+    for (std::size_t i = 0; i < corpora.size(); ++i) {
+      results.push_back({folders[i], evaluate(*saved.model, corpora[i], saved.config.data,
+                                              settings.rows, session.device(), session.data())});
+      if (session.is_first()) results.back().unigram_entropy = unigram_entropy(corpora[i]);
+    }
+    if (session.is_first()) print(saved, results, as_json);
   }
   if (!settings.probe.empty()) {
-    on_rank_zero(control, [&] { write_probe(saved, *corpus, settings, session.device()); });
+    on_rank_zero(control, [&] { write_probe(saved, corpora.front(), settings, session.device()); });
     Console(/*silent=*/!session.is_first() || as_json)
         .line("attention         " + settings.probe + "/index.html");
   }
@@ -167,9 +213,10 @@ Command eval_command() {
       "different runs compare.";
   verb.options = {
       {"run", Takes::kOneValue, "RUN", "folder of the run"},
-      {"corpus", Takes::kOneValue, "CORPUS", "another corpus with the same vocabulary"},
+      {"corpus", Takes::kManyValues, "CORPUS...",
+       "corpora with the same vocabulary (those of the run)"},
       {"step", Takes::kOneValue, "STEP", "checkpoint of this step (newest that verifies)"},
-      {"rows", Takes::kOneValue, "COUNT", "held-out rows, at most (all)"},
+      {"rows", Takes::kOneValue, "COUNT", "held-out rows of each corpus, at most (all)"},
       {"probe", Takes::kOneValue, "DIR",
        "write what attention scores are made of, over a micro-batch of the rows, to DIR/probe.json "
        "and "

@@ -92,6 +92,24 @@ Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
   return result;
 }
 
+Evaluation combined(const std::vector<Evaluation>& parts) {
+  if (parts.size() == 1) return parts.front();
+  Evaluation sum;
+  double correct = 0;
+  for (const Evaluation& part : parts) {
+    const auto masked = static_cast<double>(part.masked_tokens);
+    sum.loss += part.loss * masked;
+    correct += part.masked_accuracy * masked;
+    sum.masked_tokens += part.masked_tokens;
+    sum.tokens += part.tokens;
+    sum.rows += part.rows;
+  }
+  sum.loss /= static_cast<double>(sum.masked_tokens);
+  sum.perplexity = std::exp(sum.loss);
+  sum.masked_accuracy = correct / static_cast<double>(sum.masked_tokens);
+  return sum;
+}
+
 double unigram_entropy(const ShardedCorpus& corpus) {
   std::vector<std::uint64_t> counts(corpus.info().vocab_size);
   std::vector<std::uint32_t> tokens;

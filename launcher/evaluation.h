@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "data/batch_stream.h"
 #include "model/roberta.h"
@@ -40,6 +41,9 @@ struct Evaluation {
 Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
                     const DataOptions& options, std::int64_t max_rows, torch::Device device,
                     Communicator& communicator);
+
+// Of several corpora as one: each masked token counts alike.
+Evaluation combined(const std::vector<Evaluation>& parts);
 
 // At most `rows` rows, spread evenly over the split, with the masks of evaluate(). Throws
 // CorpusError when the split has no row.

@@ -106,8 +106,8 @@ ordered_json describe_checkpoint(const Checkpoint& checkpoint, const RunState& s
           {"parameters", parameters},
           {"position_parameters", position_parameters},
           {"vocab_size", state.vocab_size},
-          {"corpus", state.corpus},
-          {"corpus_digest", state.corpus_digest},
+          {"corpora", state.corpora},
+          {"corpus_digests", state.corpus_digests},
           {"world_size", state.world_size},
           {"torch", state.torch_version},
           {"config", state.config_ini},
@@ -122,7 +122,7 @@ void print_checkpoint(const ordered_json& object) {
                                grouped(object["position_parameters"].get<std::int64_t>()) +
                                " of them for positions)");
   print_pair("vocabulary", grouped(object["vocab_size"].get<std::int64_t>()) + " tokens");
-  print_pair("corpus", object["corpus"].get<std::string>());
+  for (const auto& corpus : object["corpora"]) print_pair("corpus", corpus.get<std::string>());
   print_pair("written by", std::to_string(object["world_size"].get<int>()) + " ranks, LibTorch " +
                                object["torch"].get<std::string>());
   std::cout << "\n" << object["config"].get<std::string>();

@@ -7,6 +7,7 @@ namespace tupelo {
 
 void Ledger::record(const Batch& batch) {
   for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+    if (batch.corpora[i] != corpus_) continue;
     EpochCount& count = counts_[batch.epochs[i]];
     ++count.rows;
     count.hash += row_hash(batch.epochs[i], batch.rows[i]);
@@ -22,11 +23,12 @@ EpochCount Ledger::total(std::uint64_t epoch, Communicator& communicator) const 
 std::vector<Ledger::ClosedEpoch> Ledger::close_epochs(std::int64_t steps,
                                                       Communicator& communicator) {
   std::vector<ClosedEpoch> closed;
-  for (const std::uint64_t end = order_.epoch_after(steps); open_epoch_ < end; ++open_epoch_) {
+  for (const std::uint64_t end = order_.epoch_after(corpus_, steps); open_epoch_ < end;
+       ++open_epoch_) {
     // Epochs that ended before this process started were closed by the process that ended them.
     if (!communicator.any(counts_.count(open_epoch_) > 0)) continue;
     const EpochCount sum = total(open_epoch_, communicator);
-    const SampleOrder::Epoch epoch = order_.epoch(open_epoch_);
+    const SampleOrder::Epoch epoch = order_.epoch(corpus_, open_epoch_);
     const bool cut = epoch.consumed < epoch.rows;
     const bool complete = sum.rows == epoch.consumed &&
                           (cut || sum.hash == complete_epoch_hash(open_epoch_, epoch.rows));
@@ -39,7 +41,7 @@ std::vector<Ledger::ClosedEpoch> Ledger::close_epochs(std::int64_t steps,
 std::map<std::uint64_t, EpochCount> Ledger::totals(std::int64_t steps,
                                                    Communicator& communicator) const {
   std::map<std::uint64_t, EpochCount> totals;
-  const std::uint64_t epoch = order_.epoch_after(steps);
+  const std::uint64_t epoch = order_.epoch_after(corpus_, steps);
   const EpochCount sum = total(epoch, communicator);
   if (sum.rows > 0) totals[epoch] = sum;
   return totals;

@@ -13,12 +13,13 @@ struct Batch;
 class Communicator;
 class SampleOrder;
 
-// Sums row_hash() over the rows that this rank consumed, per epoch; sums over ranks happen only
-// when an epoch ends or a checkpoint is written.
+// Of one corpus: sums row_hash() over its rows that this rank consumed, per epoch; sums over ranks
+// happen only when an epoch ends or a checkpoint is written.
 class Ledger {
  public:
   // `order` outlives the ledger.
-  explicit Ledger(const SampleOrder& order) : order_(order) {}
+  explicit Ledger(const SampleOrder& order, std::size_t corpus = 0)
+      : order_(order), corpus_(corpus) {}
 
   // Continues from a checkpoint: call with its counts on rank 0, with nothing on the others.
   void restore(const std::map<std::uint64_t, EpochCount>& counts) { counts_ = counts; }
@@ -38,6 +39,7 @@ class Ledger {
   EpochCount total(std::uint64_t epoch, Communicator& communicator) const;
 
   const SampleOrder& order_;
+  std::size_t corpus_;
   std::uint64_t open_epoch_ = 0;
   std::map<std::uint64_t, EpochCount> counts_;
 };

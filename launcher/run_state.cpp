@@ -29,6 +29,7 @@ constexpr std::array kFixedKeys = {"model.layers",
                                    "data.length-ramp",
                                    "train.batch-ramp",
                                    "data.packing",
+                                   "data.mixture",
                                    "data.masking",
                                    "data.mask-unit",
                                    "data.span-probability",
@@ -50,6 +51,12 @@ std::string entry_value(const RunConfig& config, const std::string& name) {
   throw std::logic_error("no configuration entry " + name);
 }
 
+std::string joined(const std::vector<std::string>& texts) {
+  std::string text;
+  for (const std::string& part : texts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
 void require_equal(const std::string& what, const std::string& saved, const std::string& current) {
   if (saved == current) return;
   throw std::invalid_argument("the checkpoint was written with " + what + " '" + saved +
@@ -61,16 +68,21 @@ void require_equal(const std::string& what, const std::string& saved, const std:
 
 std::string to_json(const RunState& state) {
   json epochs = json::array();
-  for (const auto& [epoch, count] : state.epochs) {
-    epochs.push_back({{"epoch", epoch}, {"rows", count.rows}, {"hash", hex_text(count.hash)}});
+  for (std::size_t corpus = 0; corpus < state.epochs.size(); ++corpus) {
+    for (const auto& [epoch, count] : state.epochs[corpus]) {
+      epochs.push_back({{"corpus", corpus},
+                        {"epoch", epoch},
+                        {"rows", count.rows},
+                        {"hash", hex_text(count.hash)}});
+    }
   }
   return json{{"config", state.config_ini},
               {"position_plan", state.position_plan},
               {"vocab_size", state.vocab_size},
               {"pad_id", state.pad_id},
               {"tokenizer_fingerprint", state.tokenizer_fingerprint},
-              {"corpus_digest", state.corpus_digest},
-              {"corpus", state.corpus},
+              {"corpus_digests", state.corpus_digests},
+              {"corpora", state.corpora},
               {"step", state.step},
               {"tokens", state.tokens},
               {"skipped_steps", state.skipped_steps},
@@ -92,14 +104,24 @@ RunState run_state_from_json(const std::string& text) {
     object.at("vocab_size").get_to(state.vocab_size);
     object.at("pad_id").get_to(state.pad_id);
     object.at("tokenizer_fingerprint").get_to(state.tokenizer_fingerprint);
-    object.at("corpus_digest").get_to(state.corpus_digest);
-    object.at("corpus").get_to(state.corpus);
+    if (object.contains("corpus")) {  // of a run before there were mixtures
+      state.corpora = {object.at("corpus").get<std::string>()};
+      state.corpus_digests = {object.at("corpus_digest").get<std::string>()};
+    } else {
+      object.at("corpora").get_to(state.corpora);
+      object.at("corpus_digests").get_to(state.corpus_digests);
+    }
+    if (state.corpora.empty() || state.corpora.size() != state.corpus_digests.size()) {
+      throw std::invalid_argument("corpora and their digests do not match");
+    }
+    state.epochs.resize(state.corpora.size());
     object.at("step").get_to(state.step);
     object.at("tokens").get_to(state.tokens);
     object.at("skipped_steps").get_to(state.skipped_steps);
     state.masks_hash = std::stoull(object.at("masks_hash").get<std::string>(), nullptr, 16);
     for (const json& epoch : object.at("epochs")) {
-      state.epochs[epoch.at("epoch").get<std::uint64_t>()] = {
+      auto& of_corpus = state.epochs.at(epoch.value("corpus", std::size_t{0}));
+      of_corpus[epoch.at("epoch").get<std::uint64_t>()] = {
           epoch.at("rows").get<std::uint64_t>(),
           std::stoull(epoch.at("hash").get<std::string>(), nullptr, 16)};
     }
@@ -129,7 +151,7 @@ void require_same_run(const RunState& saved, const RunState& current) {
   for (const char* key : kFixedKeys) {
     require_equal(key, entry_value(saved_config, key), entry_value(current_config, key));
   }
-  require_equal("corpus", saved.corpus_digest, current.corpus_digest);
+  require_equal("corpus", joined(saved.corpus_digests), joined(current.corpus_digests));
 }
 
 std::string bit_differences(const RunState& saved, const RunState& current) {

@@ -22,14 +22,15 @@ struct RunState {
   std::uint32_t vocab_size = 0;
   std::uint32_t pad_id = 0;
   std::string tokenizer_fingerprint;
-  std::string corpus_digest;
-  std::string corpus;  // folder, as given
+  // Of each corpus of the mixture.
+  std::vector<std::string> corpus_digests;
+  std::vector<std::string> corpora;  // folders
   // Where it stands.
   std::int64_t step = 0;
   std::int64_t tokens = 0;
   std::int64_t skipped_steps = 0;
   std::uint64_t masks_hash = 0;  // wrapping sum of Batch::masks_hash over all ranks and steps
-  std::map<std::uint64_t, EpochCount> epochs;  // unfinished epochs only
+  std::vector<std::map<std::uint64_t, EpochCount>> epochs;  // of each corpus, unfinished ones only
   // What bits depend on beyond the above; a difference is worth a warning.
   int world_size = 1;
   int threads = 1;

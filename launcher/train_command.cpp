@@ -26,25 +26,49 @@ using Takes = VerbOption::Takes;
 
 const char* const kOrigin = "initialized_from";  // in run.json
 
-// The corpus's two halves, with every shard of the training half verified by one of the ranks.
-struct OpenCorpus {
-  std::optional<ShardedCorpus> train, held_out;
+// Both halves of each corpus of the mixture.
+struct OpenCorpora {
+  std::vector<std::string> folders;
+  std::vector<ShardedCorpus> train, held_out;
+
+  std::vector<const ShardedCorpus*> pointers(const std::vector<ShardedCorpus>& halves) const {
+    std::vector<const ShardedCorpus*> result;
+    for (const ShardedCorpus& half : halves) result.push_back(&half);
+    return result;
+  }
 };
 
-void open_corpus(const std::string& folder, bool verify, Communicator& communicator,
-                 OpenCorpus& corpus) {
+void require_one_tokenizer(const OpenCorpora& corpora) {
+  const std::string& first = corpora.train.front().info().tokenizer_fingerprint;
+  for (std::size_t i = 1; i < corpora.train.size(); ++i) {
+    const std::string& other = corpora.train[i].info().tokenizer_fingerprint;
+    if (other == first) continue;
+    throw CorpusError("corpora " + corpora.folders.front() + " and " + corpora.folders[i] +
+                      " were made with different vocabularies (" + first.substr(0, 12) + "..., " +
+                      other.substr(0, 12) + "...)");
+  }
+}
+
+// Every shard is verified by one of the ranks, when asked for.
+void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora) {
   together(communicator, [&] {
-    corpus.train.emplace(folder, Split::kTrain);
-    corpus.held_out.emplace(folder, Split::kHeldOut);
-    ShardedCorpus::load_tokenizer(folder);  // throws when the vocabulary does not match the shards
+    for (const std::string& folder : corpora.folders) {
+      corpora.train.emplace_back(folder, Split::kTrain);
+      corpora.held_out.emplace_back(folder, Split::kHeldOut);
+      ShardedCorpus::load_tokenizer(
+          folder);  // throws when the vocabulary does not match the shards
+    }
+    require_one_tokenizer(corpora);
   });
   if (!verify) return;
   together(communicator, [&] {
-    for (const auto* half : {&*corpus.train, &*corpus.held_out}) {
-      const auto world = static_cast<std::size_t>(communicator.world_size());
-      for (std::size_t shard = static_cast<std::size_t>(communicator.rank());
-           shard < half->shards().size(); shard += world) {
-        half->verify_shard(shard);
+    const auto world = static_cast<std::size_t>(communicator.world_size());
+    for (const auto* halves : {&corpora.train, &corpora.held_out}) {
+      for (const ShardedCorpus& half : *halves) {
+        for (std::size_t shard = static_cast<std::size_t>(communicator.rank());
+             shard < half.shards().size(); shard += world) {
+          half.verify_shard(shard);
+        }
       }
     }
   });
@@ -89,8 +113,9 @@ void check_same_origin(const RunFolder& folder, const std::string& given) {
 }
 
 // `origin`: of the run's weights, or null.
-void describe_run(const RunFolder& folder, const ConfigBuilder& builder, const std::string& corpus,
-                  const nlohmann::ordered_json& origin, Session& session) {
+void describe_run(const RunFolder& folder, const ConfigBuilder& builder,
+                  const std::vector<std::string>& corpora, const nlohmann::ordered_json& origin,
+                  Session& session) {
   write_atomically(folder.config(), builder.to_ini(false));
   nlohmann::ordered_json origins;
   for (const ConfigEntry& entry : config_entries()) {
@@ -98,8 +123,10 @@ void describe_run(const RunFolder& folder, const ConfigBuilder& builder, const s
     origins[entry.name] = {{"value", entry.get(builder.config())},
                            {"from", from == builder.origins().end() ? "default" : from->second}};
   }
+  std::vector<std::string> full_paths;
+  for (const std::string& corpus : corpora) full_paths.push_back(fs::absolute(corpus).string());
   nlohmann::ordered_json description = {{"tupelo", TUPELO_VERSION},
-                                        {"corpus", fs::absolute(corpus).string()},
+                                        {"corpora", full_paths},
                                         {"world_size", session.runtime().world_size()},
                                         {"hosts", session.runtime().hosts()},
                                         {"threads_per_rank", session.threads()},
@@ -109,13 +136,16 @@ void describe_run(const RunFolder& folder, const ConfigBuilder& builder, const s
   write_atomically(folder.description(), description.dump(1) + "\n");
 }
 
-void introduce(const ConfigBuilder& builder, const OpenCorpus& corpus, Session& session,
+void introduce(const ConfigBuilder& builder, const OpenCorpora& corpora, Session& session,
                Console& console) {
   const RunConfig& config = builder.config();
-  console.line("corpus    " + grouped(static_cast<std::int64_t>(corpus.train->documents())) +
-               " documents, " + grouped(static_cast<std::int64_t>(corpus.train->tokens())) +
-               " tokens; held out " +
-               grouped(static_cast<std::int64_t>(corpus.held_out->tokens())) + " tokens");
+  for (std::size_t i = 0; i < corpora.folders.size(); ++i) {
+    console.line(
+        "corpus    " + (corpora.folders.size() > 1 ? corpora.folders[i] + ": " : std::string()) +
+        grouped(static_cast<std::int64_t>(corpora.train[i].documents())) + " documents, " +
+        grouped(static_cast<std::int64_t>(corpora.train[i].tokens())) + " tokens; held out " +
+        grouped(static_cast<std::int64_t>(corpora.held_out[i].tokens())) + " tokens");
+  }
   console.line("ranks     " + std::to_string(session.runtime().world_size()) + " (" +
                session.data().backend() + ", " + session.device().str() + ", " +
                std::to_string(session.threads()) + " threads each)");
@@ -178,23 +208,24 @@ ConfigBuilder resolve(const CommandLine& line, Communicator& control,
   return builder;
 }
 
-void check_held_out(const OpenCorpus& corpus, const std::string& folder,
-                    const TrainOptions& train) {
-  if (corpus.held_out->documents() > 0) return;
-  for (const auto& [every, name, purpose] :
-       {std::tuple(train.validate_every, "validate-every", "validate"),
-        std::tuple(train.probe_every, "probe-every", "probe attention")}) {
-    if (every == 0) continue;
-    throw CorpusError("corpus " + folder + " has no held-out documents to " + purpose +
-                      " on; prepare it with a larger --held-out, or set train." + name + " to 0");
+void check_held_out(const OpenCorpora& corpora, const TrainOptions& train) {
+  for (std::size_t i = 0; i < corpora.folders.size(); ++i) {
+    if (corpora.held_out[i].documents() > 0) continue;
+    for (const auto& [every, name, purpose] :
+         {std::tuple(train.validate_every, "validate-every", "validate"),
+          std::tuple(train.probe_every, "probe-every", "probe attention")}) {
+      if (every == 0) continue;
+      throw CorpusError("corpus " + corpora.folders[i] + " has no held-out documents to " +
+                        purpose + " on; prepare it with a larger --held-out, or set train." + name +
+                        " to 0");
+    }
   }
 }
 
-void check_vocabulary(const OpenCorpus& corpus, const std::string& folder,
-                      const InitialWeights& initial) {
-  const std::string& fingerprint = corpus.train->info().tokenizer_fingerprint;
+void check_vocabulary(const OpenCorpora& corpora, const InitialWeights& initial) {
+  const std::string& fingerprint = corpora.train.front().info().tokenizer_fingerprint;
   if (fingerprint == initial.tokenizer_fingerprint()) return;
-  throw CorpusError("corpus " + folder + " was made with another vocabulary (" +
+  throw CorpusError("corpus " + corpora.folders.front() + " was made with another vocabulary (" +
                     fingerprint.substr(0, 12) + "...) than the run of --init-from (" +
                     initial.tokenizer_fingerprint().substr(0, 12) + "...)");
 }
@@ -212,24 +243,25 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   session.configure(train.device, static_cast<int>(train.threads),
                     static_cast<int>(train.timeout_seconds));
 
-  const std::string corpus_folder = line.value("corpus");
-  OpenCorpus corpus;
-  open_corpus(corpus_folder, !line.has("no-verify"), control, corpus);
+  OpenCorpora corpora;
+  corpora.folders = line.values("corpus");
+  open_corpora(!line.has("no-verify"), control, corpora);
   together(control, [&] {
-    check_held_out(corpus, corpus_folder, train);
-    if (initial) check_vocabulary(corpus, corpus_folder, *initial);
+    check_held_out(corpora, train);
+    if (initial) check_vocabulary(corpora, *initial);
   });
   const RunFolder folder(line.value("run"));
   StopSignal stop;
   std::optional<Trainer> trainer;
   together(control, [&] {
-    trainer.emplace(TrainerContext{builder.config(), *corpus.train, *corpus.held_out, corpus_folder,
+    trainer.emplace(TrainerContext{builder.config(), corpora.pointers(corpora.train),
+                                   corpora.pointers(corpora.held_out), corpora.folders,
                                    session.device(), session.threads(), session.data(), folder,
                                    stop, console, initial ? &*initial : nullptr});
   });
   std::unique_ptr<RunClaim> claim;  // once nothing is wrong with the settings: it may replace a run
   on_rank_zero(control, [&] { claim = claim_folder(folder, line); });
-  introduce(builder, corpus, session, console);
+  introduce(builder, corpora, session, console);
   trainer->restore();
   on_rank_zero(control, [&] {
     nlohmann::ordered_json origin;
@@ -238,7 +270,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
     } else if (initial) {
       origin = initial->description();
     }
-    describe_run(folder, builder, corpus_folder, origin, session);
+    describe_run(folder, builder, corpora.folders, origin, session);
     claim->keep();
   });
   return trainer->train();
@@ -254,7 +286,8 @@ Command train_command() {
   Verb verb;
   verb.name = "train";
   verb.usage =
-      "[mpirun -np N] tupelo train --corpus CORPUS --run RUN [--config FILE] [--section.key VALUE "
+      "[mpirun -np N] tupelo train --corpus CORPUS... --run RUN [--config FILE] [--section.key "
+      "VALUE "
       "...]";
   verb.summary =
       "Trains a model, one process per device, alone or under mpirun or srun. Started again with "
@@ -263,7 +296,8 @@ Command train_command() {
       "code 75; "
       "SIGINT: saves, exit code 130.";
   verb.options = {
-      {"corpus", Takes::kOneValue, "CORPUS", "folder made by tupelo prepare"},
+      {"corpus", Takes::kManyValues, "CORPUS...",
+       "folders made by tupelo prepare; several are mixed as data.mixture says"},
       {"run", Takes::kOneValue, "RUN", "folder of the run: configuration, metrics, checkpoints"},
       {"config", Takes::kOneValue, "FILE", "INI file with the sections below"},
       {"print-config", Takes::kNothing, "",

@@ -57,19 +57,32 @@ std::vector<torch::Tensor> position_tensors_of(const RobertaForMaskedLm& model) 
   return tensors;
 }
 
+std::shared_ptr<const SampleOrder> order_of(const std::vector<const ShardedCorpus*>& corpora,
+                                            const DataOptions& options) {
+  std::vector<std::uint64_t> tokens;
+  for (const ShardedCorpus* corpus : corpora) tokens.push_back(corpus->tokens());
+  const std::vector<double> weights = mixture_weights(options.mixture, tokens);
+  std::vector<MixturePart> parts;
+  for (std::size_t i = 0; i < corpora.size(); ++i) {
+    parts.push_back({&corpora[i]->document_offsets(), weights[i]});
+  }
+  return std::make_shared<SampleOrder>(parts, options);
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerContext context)
     : context_(std::move(context)), log_(context_.console, context_.config.train.steps) {
   const RunConfig& config = context_.config;
-  model_ = std::make_shared<RobertaForMaskedLm>(model_options(config, context_.corpus.info()));
+  model_ =
+      std::make_shared<RobertaForMaskedLm>(model_options(config, context_.corpora.front()->info()));
   model_->initialize(config.data.seed);
   if (context_.initial != nullptr && context_.communicator.rank() == 0) {
     context_.initial->load_into(*model_);
   }
   model_->to(context_.device);
   position_parameters_ = position_tensors_of(*model_);
-  order_ = std::make_shared<SampleOrder>(context_.corpus.document_offsets(), config.data);
+  order_ = order_of(context_.corpora, config.data);
   const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };
   optimizer_ = make_optimizer(
       config.optim.optimizer,
@@ -89,7 +102,7 @@ ExitCode Trainer::train() {
   }
   Communicator& communicator = context_.communicator;
   together(communicator, [&] {
-    batches_ = std::make_unique<BatchStream>(context_.corpus, config.data, order_,
+    batches_ = std::make_unique<BatchStream>(context_.corpora, config.data, order_,
                                              communicator.rank(), communicator.world_size(), step_);
   });
   model_->train();
@@ -124,7 +137,7 @@ StepRecord Trainer::train_step() {
     masked += static_cast<double>(batch.labels.numel());
     tokens += static_cast<double>(batch.tokens);
     masks_hash_ += batch.masks_hash;
-    ledger_->record(batch);
+    for (Ledger& ledger : ledgers_) ledger.record(batch);
   }
   const auto counts = context_.communicator.sum(std::vector<double>{masked, tokens});
   step.masked_tokens = static_cast<std::int64_t>(counts[0]);
@@ -188,21 +201,26 @@ void Trainer::record(const StepRecord& step) {
 }
 
 void Trainer::close_epochs() {
-  for (const auto& closed : ledger_->close_epochs(step_, context_.communicator)) {
-    log_.epoch(step_, closed);
-    TORCH_CHECK(closed.complete, "epoch ", closed.epoch,
-                " did not use each row exactly once: ", closed.rows, " rows, ledger ",
-                hex_text(closed.hash));
+  for (std::size_t corpus = 0; corpus < ledgers_.size(); ++corpus) {
+    for (const auto& closed : ledgers_[corpus].close_epochs(step_, context_.communicator)) {
+      log_.epoch(step_, corpus, closed);
+      TORCH_CHECK(closed.complete, "epoch ", closed.epoch, " of corpus ", corpus,
+                  " did not use each row exactly once: ", closed.rows, " rows, ledger ",
+                  hex_text(closed.hash));
+    }
   }
 }
 
 void Trainer::validate_now() {
   const double started = now_seconds();
-  const Evaluation result =
-      evaluate(*model_, context_.held_out, context_.config.data,
-               context_.config.train.validate_rows, context_.device, context_.communicator);
+  std::vector<Evaluation> results;
+  for (const ShardedCorpus* corpus : context_.held_out) {
+    results.push_back(evaluate(*model_, *corpus, context_.config.data,
+                               context_.config.train.validate_rows, context_.device,
+                               context_.communicator));
+  }
   const double seconds = now_seconds() - started;
-  log_.validation(step_, result, seconds);
+  log_.validation(step_, results, seconds);
   log_.leave_out(seconds);
 }
 
@@ -210,7 +228,7 @@ void Trainer::probe_now() {
   const double started = now_seconds();
   on_rank_zero(context_.communicator, [&] {
     const HeldOutProbe probe =
-        probe_held_out(*model_, context_.held_out, context_.config.data, context_.device);
+        probe_held_out(*model_, *context_.held_out.front(), context_.config.data, context_.device);
     log_.probe(step_, probe, now_seconds() - started);
   });
   log_.leave_out(now_seconds() - started);

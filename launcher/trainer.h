@@ -31,9 +31,9 @@ class StopSignal;
 // What a trainer works on; everything outlives it.
 struct TrainerContext {
   RunConfig config;  // resolved and validated
-  const ShardedCorpus& corpus;
-  const ShardedCorpus& held_out;
-  std::string corpus_folder;
+  // Of the mixture; their held-out halves; their folders.
+  std::vector<const ShardedCorpus*> corpora, held_out;
+  std::vector<std::string> folders;
   torch::Device device;
   int threads;
   Communicator& communicator;
@@ -90,7 +90,7 @@ class Trainer {
   std::unique_ptr<CheckpointStore> store_;  // rank 0
   std::shared_ptr<const SampleOrder> order_;
   std::unique_ptr<BatchStream> batches_;
-  std::unique_ptr<Ledger> ledger_;
+  std::vector<Ledger> ledgers_;  // of each corpus
 
   bool resumed_ = false;
   std::int64_t step_ = 0;

@@ -39,14 +39,16 @@ RunState Trainer::current_state() const {
   RunState state;
   ConfigBuilder builder;
   builder.config() = context_.config;
-  const CorpusInfo& corpus = context_.corpus.info();
+  const CorpusInfo& corpus = context_.corpora.front()->info();
   state.config_ini = builder.to_ini(false);
   state.position_plan = model_->position_plan();
   state.vocab_size = corpus.vocab_size;
   state.pad_id = corpus.special.pad;
   state.tokenizer_fingerprint = corpus.tokenizer_fingerprint;
-  state.corpus_digest = corpus.digest;
-  state.corpus = context_.corpus_folder;
+  for (const ShardedCorpus* each : context_.corpora) {
+    state.corpus_digests.push_back(each->info().digest);
+  }
+  state.corpora = context_.folders;
   state.step = step_;
   state.tokens = tokens_;
   state.skipped_steps = skipped_steps_;
@@ -78,7 +80,7 @@ void Trainer::save() {
   require_equal_replicas();
   RunState state = current_state();
   Communicator& communicator = context_.communicator;
-  state.epochs = ledger_->totals(step_, communicator);
+  for (const Ledger& ledger : ledgers_) state.epochs.push_back(ledger.totals(step_, communicator));
   state.masks_hash = communicator.sum(masks_hash_);
   const double started = now_seconds();
   on_rank_zero(communicator, [&] {
@@ -117,7 +119,7 @@ void Trainer::broadcast_tensors() {
 
 void Trainer::restore() {
   Communicator& communicator = context_.communicator;
-  std::map<std::uint64_t, EpochCount> epochs;
+  std::vector<std::map<std::uint64_t, EpochCount>> epochs(context_.corpora.size());
   on_rank_zero(communicator, [&] {
     store_ = std::make_unique<CheckpointStore>(
         context_.folder.checkpoints(),
@@ -155,8 +157,9 @@ void Trainer::restore() {
   resumed_ = communicator.any(resumed_);
   if (resumed_) saved_step_ = step_;
   broadcast_tensors();
-  ledger_ = std::make_unique<Ledger>(*order_);
-  ledger_->restore(epochs);
+  for (std::size_t corpus = 0; corpus < epochs.size(); ++corpus) {
+    ledgers_.emplace_back(*order_, corpus).restore(epochs[corpus]);
+  }
 }
 
 }  // namespace tupelo

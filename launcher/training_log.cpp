@@ -55,30 +55,35 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
   waited_seconds_ = 0;
 }
 
-void TrainingLog::epoch(std::int64_t step, const Ledger::ClosedEpoch& epoch) {
+void TrainingLog::epoch(std::int64_t step, std::size_t corpus, const Ledger::ClosedEpoch& epoch) {
   if (!metrics_) return;
-  const nlohmann::ordered_json record = {{"step", step},
-                                         {"event", "epoch"},
-                                         {"rows", epoch.rows},
-                                         {"finished_epoch", epoch.epoch},
-                                         {"cut", epoch.cut},
-                                         {"ledger", hex_text(epoch.hash)},
-                                         {"complete", epoch.complete}};
+  const nlohmann::ordered_json record = {{"step", step},       {"event", "epoch"},
+                                         {"corpus", corpus},   {"finished_epoch", epoch.epoch},
+                                         {"rows", epoch.rows}, {"ledger", hex_text(epoch.hash)},
+                                         {"cut", epoch.cut},   {"complete", epoch.complete}};
   metrics_->append(record.dump());
 }
 
-void TrainingLog::validation(std::int64_t step, const Evaluation& result, double seconds) {
+void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& results,
+                             double seconds) {
+  const Evaluation result = combined(results);
   if (metrics_) {
-    metrics_->append(nlohmann::ordered_json{
-        {"step", step},
-        {"event", "validation"},
-        {"validation_loss", result.loss},
-        {"validation_perplexity", result.perplexity},
-        {"validation_masked_accuracy", result.masked_accuracy},
-        {"validation_masked_tokens", result.masked_tokens},
-        {"validation_rows", result.rows},
-        {"seconds",
-         seconds}}.dump());
+    nlohmann::ordered_json record = {{"step", step},
+                                     {"event", "validation"},
+                                     {"validation_loss", result.loss},
+                                     {"validation_perplexity", result.perplexity},
+                                     {"validation_masked_accuracy", result.masked_accuracy},
+                                     {"validation_masked_tokens", result.masked_tokens},
+                                     {"validation_rows", result.rows},
+                                     {"seconds", seconds}};
+    if (results.size() > 1) {
+      for (const Evaluation& part : results) {
+        record["corpora"].push_back({{"validation_loss", part.loss},
+                                     {"validation_masked_accuracy", part.masked_accuracy},
+                                     {"validation_masked_tokens", part.masked_tokens}});
+      }
+    }
+    metrics_->append(record.dump());
   }
   console_.line("step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
                 "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +

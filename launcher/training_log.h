@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "launcher/evaluation.h"
 #include "launcher/held_out_probe.h"
@@ -52,8 +53,9 @@ class TrainingLog {
 
   void step(const RunProgress& progress, const StepRecord& step, double epoch,
             std::uint64_t masks_hash);
-  void epoch(std::int64_t step, const Ledger::ClosedEpoch& epoch);
-  void validation(std::int64_t step, const Evaluation& result, double seconds);
+  void epoch(std::int64_t step, std::size_t corpus, const Ledger::ClosedEpoch& epoch);
+  // `results`: one for each corpus.
+  void validation(std::int64_t step, const std::vector<Evaluation>& results, double seconds);
   void probe(std::int64_t step, const HeldOutProbe& probe, double seconds);
 
  private:

@@ -73,9 +73,10 @@ bool same_batch(const Batch& a, const Batch& b) {
 
 std::unique_ptr<BatchStream> open_stream(const ShardedCorpus& corpus, const DataOptions& options,
                                          int rank, int world_size, std::int64_t first_step) {
-  return std::make_unique<BatchStream>(
-      corpus, options, std::make_shared<SampleOrder>(corpus.document_offsets(), options), rank,
-      world_size, first_step);
+  const std::vector<MixturePart> parts = {{&corpus.document_offsets()}};
+  return std::make_unique<BatchStream>(std::vector<const ShardedCorpus*>{&corpus}, options,
+                                       std::make_shared<SampleOrder>(parts, options), rank,
+                                       world_size, first_step);
 }
 
 class BatchStreamTest : public testing::Test {

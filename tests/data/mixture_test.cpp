@@ -9,41 +9,37 @@
 namespace tupelo {
 namespace {
 
-TEST(Mixture, NumbersThePartsSamplesInTurnWithinBlocks) {
-  const Mixture mixture({5, 1, 2.5, 0.01}, 7);
-  std::vector<std::vector<bool>> seen(mixture.parts());
-  constexpr std::uint64_t kBlocks = 20;
-  for (std::uint64_t sample = 0; sample < kBlocks * Mixture::kBlock; ++sample) {
-    const Mixture::Draw draw = mixture.draw(sample);
-    ASSERT_LT(draw.part, mixture.parts());
-    std::vector<bool>& of_part = seen[draw.part];
-    if (draw.index >= of_part.size()) of_part.resize(draw.index + 1);
-    EXPECT_FALSE(of_part[draw.index]) << "index drawn twice";
-    of_part[draw.index] = true;
-    if ((sample + 1) % Mixture::kBlock != 0) continue;
-    // At the end of a block nothing is missing, and the shares are those of the weights.
-    const std::vector<double> weights = {5, 1, 2.5, 0.01};
+TEST(Mixture, NumbersThePartsSamplesInTurn) {
+  const std::vector<double> weights = {5, 1, 2.5, 0.01};
+  const Mixture mixture(weights, 7);
+  std::vector<std::uint64_t> drawn(mixture.parts());
+  for (std::uint64_t block = 0; block < 20; ++block) {
+    const std::vector<Mixture::Draw> draws = mixture.block(block);
+    ASSERT_EQ(draws.size(), Mixture::kBlock);
+    for (std::uint64_t i = 0; i < draws.size(); ++i) {
+      ASSERT_LT(draws[i].part, mixture.parts());
+      EXPECT_EQ(draws[i].index, drawn[draws[i].part]++);
+      if (i % 611 != 0) continue;
+      for (std::size_t part = 0; part < mixture.parts(); ++part) {
+        EXPECT_EQ(mixture.drawn(part, block * Mixture::kBlock + i + 1), drawn[part]);
+      }
+    }
     for (std::size_t part = 0; part < mixture.parts(); ++part) {
-      for (const bool drawn : seen[part]) EXPECT_TRUE(drawn);
-      const double share = weights[part] / 8.51 * static_cast<double>(sample + 1);
-      EXPECT_LT(std::abs(static_cast<double>(seen[part].size()) - share), 1.001);
-      EXPECT_EQ(mixture.drawn(part, sample + 1), seen[part].size());
+      const double share =
+          weights[part] / 8.51 * static_cast<double>((block + 1) * Mixture::kBlock);
+      EXPECT_LT(std::abs(static_cast<double>(drawn[part]) - share), 1.001);
     }
   }
 }
 
-TEST(Mixture, CountsWhatWasDrawnAtAnyPlace) {
+TEST(Mixture, KnowsFarSamples) {
   const Mixture mixture({1, 3}, 11);
-  std::uint64_t counts[2] = {0, 0};
-  for (std::uint64_t sample = 0; sample < 9000; ++sample) {
-    for (std::size_t part = 0; part < 2 && sample % 97 == 0; ++part) {
-      EXPECT_EQ(mixture.drawn(part, sample), counts[part]);
-    }
-    ++counts[mixture.draw(sample).part];
-  }
   const std::uint64_t far = std::uint64_t{1} << 50;
   EXPECT_EQ(mixture.drawn(0, far) + mixture.drawn(1, far), far);
   EXPECT_EQ(mixture.drawn(0, far), far / 4);
+  EXPECT_EQ(mixture.block(far / Mixture::kBlock)[0].index +
+                mixture.drawn(1 - mixture.block(far / Mixture::kBlock)[0].part, far),
+            far);
 }
 
 TEST(Mixture, IsMixedFinely) {
@@ -53,18 +49,15 @@ TEST(Mixture, IsMixedFinely) {
     EXPECT_GT(count, 256u - 80u);
     EXPECT_LT(count, 256u + 80u);
   }
-
   int same = 0;
-  const Mixture other({1, 1}, 4);
-  for (std::uint64_t sample = 0; sample < 1000; ++sample) {
-    same += mixture.draw(sample).part == other.draw(sample).part;
-  }
-  EXPECT_LT(same, 600);
+  const std::vector<Mixture::Draw> one = mixture.block(0), other = Mixture({1, 1}, 4).block(0);
+  for (std::size_t i = 0; i < one.size(); ++i) same += one[i].part == other[i].part;
+  EXPECT_LT(same, 2300);
 }
 
 TEST(Mixture, OfOnePartIsThatPart) {
   const Mixture mixture({0.3}, 1);
-  EXPECT_EQ(mixture.draw(123456789).index, 123456789u);
+  EXPECT_EQ(mixture.block(2)[5].index, 2 * Mixture::kBlock + 5);
   EXPECT_EQ(mixture.drawn(0, 77), 77u);
 }
 
@@ -78,10 +71,19 @@ TEST(Mixture, RefusesWeightsThatAreNone) {
   EXPECT_NO_THROW(Mixture({2000, 1}, 1));
 }
 
-TEST(MixtureBySize, FollowsTheExponent) {
-  EXPECT_EQ(mixture_by_size({100, 10000}, 1.0), (std::vector<double>{100, 10000}));
-  EXPECT_EQ(mixture_by_size({100, 10000}, 0.5), (std::vector<double>{10, 100}));
-  EXPECT_EQ(mixture_by_size({100, 10000}, 0.0), (std::vector<double>{1, 1}));
+TEST(MixtureWeights, FollowSizesOrWhatIsGiven) {
+  using Weights = std::vector<double>;
+  EXPECT_EQ(mixture_weights("tokens", {100, 10000}), (Weights{100, 10000}));
+  EXPECT_EQ(mixture_weights("tokens^0.5", {100, 10000}), (Weights{10, 100}));
+  EXPECT_EQ(mixture_weights("tokens^0", {100, 10000}), (Weights{1, 1}));
+  EXPECT_EQ(mixture_weights("0.7,3", {100, 10000}), (Weights{0.7, 3}));
+  EXPECT_EQ(mixture_weights("2", {100}), (Weights{2}));
+  for (const std::string wrong : {"", "token", "tokens^", "tokens^2", "tokens^-1", "0.7,", "0.7,x",
+                                  "0,1", "1,-1", "nan,1", "1;2"}) {
+    EXPECT_THROW(check_mixture(wrong), std::invalid_argument) << wrong;
+  }
+  EXPECT_NO_THROW(check_mixture("1,2,3"));
+  EXPECT_THROW(mixture_weights("1,2,3", {100, 10000}), std::invalid_argument);
 }
 
 }  // namespace

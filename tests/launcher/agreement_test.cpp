@@ -65,6 +65,7 @@ TEST(Agreement, RankZeroActsForAll) {
 Batch rows_of(std::uint64_t epoch, std::vector<std::uint64_t> rows) {
   Batch batch;
   batch.epochs.assign(rows.size(), epoch);
+  batch.corpora.assign(rows.size(), 0);
   batch.rows = std::move(rows);
   return batch;
 }
@@ -76,7 +77,7 @@ SampleOrder rows_one_by_one(std::uint64_t rows) {
   DataOptions options;
   options.packing = Packing::kDocument;
   options.global_batch = 1;
-  return SampleOrder(offsets, options);
+  return SampleOrder({{&offsets}}, options);
 }
 
 TEST(Ledger, ClosesAnEpochThatUsedEachRowOnce) {
@@ -129,7 +130,8 @@ TEST(Ledger, AnEpochThatAPhaseCutsHasTheRowsThatWereDue) {
   options.global_batch = 1;
   options.sequence_length = 6;     // two rows of the document of 7 tokens
   options.length_ramp = {{4, 3}};  // four of them, of which three are taken
-  const SampleOrder order({0, 7}, options);
+  const std::vector<std::uint64_t> offsets = {0, 7};
+  const SampleOrder order({{&offsets}}, options);
   on_ranks(2, [&](Communicator& communicator) {
     Ledger ledger(order);
     ledger.record(communicator.rank() == 0 ? rows_of(0, {3, 1}) : rows_of(0, {0}));

@@ -295,10 +295,14 @@ TEST(RunState, JsonRoundTripsAndNamesWhatIsMissing) {
   state.position_plan = "0-11:none";
   state.step = 7;
   state.masks_hash = 0xfedcba9876543210ULL;
-  state.epochs[3] = {5, 0x8000000000000001ULL};
+  state.corpora = {"zh", "en"};
+  state.corpus_digests = {"a1", "b2"};
+  state.epochs.resize(2);
+  state.epochs[1][3] = {5, 0x8000000000000001ULL};
   const std::string text = to_json(state);
   EXPECT_EQ(to_json(run_state_from_json(text)), text);
-  EXPECT_EQ(run_state_from_json(text).epochs.at(3).hash, 0x8000000000000001ULL);
+  EXPECT_EQ(run_state_from_json(text).epochs.at(1).at(3).hash, 0x8000000000000001ULL);
+  EXPECT_TRUE(run_state_from_json(text).epochs.at(0).empty());
   EXPECT_NE(message_of<CorruptCheckpoint>([] {
               run_state_from_json("{\"config\":\"\"}");
             }).find("position_plan"),
