@@ -11,8 +11,7 @@ endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Zstd
   REQUIRED_VARS Zstd_LIBRARY Zstd_INCLUDE_DIR
-  VERSION_VAR Zstd_VERSION
-  REASON_FAILURE_MESSAGE "on Debian and Ubuntu it is the package libzstd-dev (scripts/install)")
+  VERSION_VAR Zstd_VERSION)
 if(Zstd_FOUND AND NOT TARGET Zstd::Zstd)
   add_library(Zstd::Zstd UNKNOWN IMPORTED)
   set_target_properties(Zstd::Zstd PROPERTIES

@@ -22,8 +22,9 @@ class DocumentReader {
   explicit DocumentReader(const std::vector<TextSource>& sources, ReadOptions options = {});
 
   // False after the last document of the last file. Throws CorpusError when a file is not what it
-  // should be, unless `options` say to skip: then it ends where it stopped making sense. A file
-  // that changed since it was listed is always an error, std::system_error one that cannot be read.
+  // should be, unless `options` say to skip: then it ends where it stopped making sense, or gives
+  // nothing when that was within its first 64 KiB. A file that changed since it was listed is
+  // always an error, std::system_error one that cannot be read.
   bool next(RawDocument& document);
 
   // Of the files, so compressed bytes where they are compressed.

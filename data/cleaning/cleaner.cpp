@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/cleaning/document_rules.h"
+#include "data/cleaning/lines.h"
 #include "data/cleaning/near_duplicates.h"
 #include "data/content_digest.h"
 

@@ -50,7 +50,12 @@ class Escapes {
       if (backslash == std::string_view::npos) break;
       rest_.remove_prefix(backslash + 1);
       if (rest_.empty()) break;
-      escape(take(1).front());
+      const std::string_view kind = take_characters(1);
+      if (kind.size() == 1) {
+        escape(kind.front());
+      } else {
+        text_ += kind;
+      }
     }
     return std::move(text_);
   }
@@ -61,22 +66,29 @@ class Escapes {
     rest_.remove_prefix(taken.size());
     return taken;
   }
+  std::string_view take_characters(int count) {
+    std::size_t bytes = 0;
+    for (; count > 0 && bytes < rest_.size(); --count) {
+      bytes += read_utf8(rest_.data() + bytes, rest_.data() + rest_.size()).bytes;
+    }
+    return take(bytes);
+  }
   // What stands before `end`, which goes too.
-  std::string_view take_until(char end) {
+  std::string_view take_until(std::string_view end) {
     const std::string_view taken = take(rest_.find(end));
-    take(1);
+    take(end.size());
     return taken;
   }
   // A name as in \fB, \f(CW, \f[name]; after \n and \s, signs may stand before it.
   std::string_view take_name() {
     while (!rest_.empty() && (rest_.front() == '+' || rest_.front() == '-')) take(1);
     if (rest_.empty()) return {};
-    if (rest_.front() == '(') return take(1), take(2);
-    if (rest_.front() == '[') return take(1), take_until(']');
-    return take(1);
+    if (rest_.front() == '(') return take(1), take_characters(2);
+    if (rest_.front() == '[') return take(1), take_until("]");
+    return take_characters(1);
   }
   std::string_view take_argument() {
-    return rest_.empty() ? std::string_view() : take_until(take(1).front());
+    return rest_.empty() ? std::string_view() : take_until(take_characters(1));
   }
   // \s takes digits without brackets, and quotation marks as well.
   void skip_size() {
@@ -120,9 +132,9 @@ void Escapes::escape(char kind) {
       rest_ = {};
       return;
     case '(':
-      return add_named(take(2));
+      return add_named(take_characters(2));
     case '[':
-      return add_named(take_until(']'));
+      return add_named(take_until("]"));
     case 'C':
       return add_named(take_argument());
     case '*':

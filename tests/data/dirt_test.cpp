@@ -34,9 +34,6 @@ class Dirt : public testing::Test {
   void put(const std::string& name, const std::string& bytes) {
     write_bytes(folder_ / "in" / name, bytes);
   }
-  std::string reading_is_refused() {
-    return message_of<CorpusError>([&] { prepare_corpus(options()); });
-  }
 
   TemporaryFolder folder_;
 };
@@ -120,6 +117,27 @@ TEST_F(Dirt, AFileThatChangesBetweenTheReadingsIsAnErrorEvenWhenSkipping) {
             std::string::npos)
       << message;
   EXPECT_FALSE(fs::exists(folder_ / "corpus"));
+}
+
+TEST_F(Dirt, ATruncatedArchiveGivesWhatItHas) {
+  // gzip with two stored blocks of 0xEA60 = 60,000 bytes, of which a third should follow.
+  std::string block;
+  while (block.size() < 60'000) block += "stone 风!\n\n";
+  ASSERT_EQ(block.size(), 60'000u);
+  const std::string stored = std::string("\0\x60\xEA\x9F\x15", 5) + block;
+  put("a.txt.gz", std::string("\x1F\x8B\x08\0\0\0\0\0\0\xFF", 10) + stored + stored);
+  put("b.txt", "stone");
+  PrepareOptions chosen = options();
+  const std::string reason = message_of<CorpusError>([&] { prepare_corpus(chosen); });
+  EXPECT_NE(reason.find("a.txt.gz: the gzip data ends too early, at byte 120020 of the file"),
+            std::string::npos)
+      << reason;
+  chosen.damaged_input = DamagedInput::kSkip;
+  const PrepareReport report = prepare_corpus(chosen);
+  EXPECT_EQ(report.sources[0].documents, 10'000u);
+  EXPECT_EQ(report.sources[0].damage, reason);
+  EXPECT_EQ(report.documents, 10'001u);
+  EXPECT_EQ(report.damage, std::vector<std::string>{reason});
 }
 
 TEST_F(Dirt, AFifoThatTookAFilesPlaceDoesNotHoldUp) {

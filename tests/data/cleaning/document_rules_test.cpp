@@ -1,5 +1,3 @@
-#include "data/cleaning/document_rules.h"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -7,6 +5,7 @@
 #include "data/cleaning/characters.h"
 #include "data/cleaning/cleaner.h"
 #include "data/cleaning/html_leftovers.h"
+#include "data/cleaning/repetition.h"
 
 namespace tupelo {
 namespace {

@@ -89,6 +89,10 @@ TEST(ManualText, TablesAndChineseAndMdoc) {
             "NAME\nx - does it\nOPTIONS\n-v level See y(8). x is verbose.");
 }
 
+TEST(ManualText, EscapesTakeCharactersNotBytes) {
+  EXPECT_EQ(manual(".SH \\f中文\\中\\(中文\\h中x中\\s文!\n"), "文中!");
+}
+
 TEST(ManualText, SaysWhatIsNoManualPage) {
   EXPECT_EQ(manual(".so man1/other.1\n"), "");
   EXPECT_EQ(message_of<CorpusError>([] { manual("Jan 1 kernel: started\n"); }),
