@@ -13,7 +13,8 @@
 #include "data/document_text.h"
 #include "data/ordered_pipeline.h"
 #include "data/prepare_options.h"
-#include "data/segmenter/word_rules.h"
+#include "data/segmenter/sentence_ends.h"
+#include "data/segmenter/text_rules.h"
 #include "data/stored_tokenizer.h"
 #include "data/tokenizer/wordpiece_trainer.h"
 
@@ -35,14 +36,15 @@ struct TokenizedBatch {
   std::vector<Document> documents;  // those with tokens
   std::vector<std::uint32_t> ids;   // of all, one after another
   std::vector<std::uint8_t> word_start;
+  std::vector<std::uint8_t> sent_start;  // empty when not asked for
   std::uint64_t empty_documents = 0, invalid_bytes = 0, unknown_tokens = 0;
 };
 
-SegmenterInfo segmenter_info(const WordRules& words) {
-  SegmenterInfo info{.kind = words.kind(), .fingerprint = {}, .files = {}};
-  if (words.segmenter() == nullptr) return info;
-  info.fingerprint = words.segmenter()->fingerprint();
-  for (const DictionaryFile& file : words.segmenter()->files()) {
+SegmenterInfo segmenter_info(const TextRules& rules) {
+  SegmenterInfo info{.kind = rules.word_kind(), .fingerprint = {}, .files = {}};
+  if (rules.segmenter() == nullptr) return info;
+  info.fingerprint = rules.segmenter()->fingerprint();
+  for (const DictionaryFile& file : rules.segmenter()->files()) {
     info.files.push_back({file.file.string(), file.sha256});
   }
   return info;
@@ -55,7 +57,8 @@ class Preparation {
         progress_(progress),
         sources_(list_text_sources(options.inputs, options.format)),
         extractor_(sources_, options_.text_key),
-        words_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented),
+        rules_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented,
+               options.sentence_starts),
         corpus_(options.output, options.force) {
     for (const TextSource& source : sources_) total_bytes_ += source.bytes;
   }
@@ -89,7 +92,7 @@ class Preparation {
   const Progress& progress_;
   const std::vector<TextSource> sources_;
   const TextExtractor extractor_;
-  const WordRules words_;
+  const TextRules rules_;
   UnfinishedCorpus corpus_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::uint64_t total_bytes_ = 0;
@@ -128,7 +131,7 @@ std::string Preparation::trained_vocabulary() const {
         std::uint64_t ignored = 0;
         std::vector<std::string> texts;
         for (RawDocument& document : batch.documents) {
-          std::string text = words_.plain_text(extractor_.text_of(std::move(document), ignored));
+          std::string text = rules_.plain_text(extractor_.text_of(std::move(document), ignored));
           if (is_held_out(document_hash(text, digest), options_.held_out)) continue;
           texts.push_back(std::move(text));
         }
@@ -150,7 +153,8 @@ CorpusInfo Preparation::info() const {
           .vocab_size = tokenizer_->vocab_size(),
           .special = tokenizer_->special_tokens(),
           .reserved_ids = tokenizer_->reserved_ids(),
-          .segmenter = segmenter_info(words_),
+          .segmenter = segmenter_info(rules_),
+          .sentence_rules = rules_.finds_sentences() ? kSentenceRules : 0,
           .digest = {}};
 }
 
@@ -159,16 +163,16 @@ TokenizedBatch Preparation::tokenize_batch(DocumentBatch&& batch) const {
   ContentDigest digest;
   for (RawDocument& document : batch.documents) {
     const std::uint64_t source = document.source;
-    const WordText words =
-        words_.words_of(extractor_.text_of(std::move(document), result.invalid_bytes));
+    const DividedText text =
+        rules_.divide(extractor_.text_of(std::move(document), result.invalid_bytes));
     const std::size_t before = result.ids.size();
-    WordRules::encode(*tokenizer_, words, result.ids, result.word_start);
+    TextRules::encode(*tokenizer_, text, result.ids, result.word_start, result.sent_start);
     if (result.ids.size() == before) {
       ++result.empty_documents;
       continue;
     }
     result.documents.push_back(
-        {result.ids.size() - before, source, document_hash(words.text, digest)});
+        {result.ids.size() - before, source, document_hash(text.text, digest)});
   }
   const std::uint32_t unknown = tokenizer_->special_tokens().unk;
   result.unknown_tokens =
@@ -183,9 +187,11 @@ void Preparation::tokenize() {
   const auto consume = [&](TokenizedBatch&& batch) {
     std::size_t at = 0;
     for (const TokenizedBatch::Document& document : batch.documents) {
-      writer.add(std::span(batch.ids).subspan(at, document.tokens),
-                 std::span(batch.word_start).subspan(at, document.tokens), document.source,
-                 document.hash);
+      writer.add(
+          std::span(batch.ids).subspan(at, document.tokens),
+          std::span(batch.word_start).subspan(at, document.tokens), document.source, document.hash,
+          batch.sent_start.empty() ? std::span<const std::uint8_t>()
+                                   : std::span(batch.sent_start).subspan(at, document.tokens));
       at += document.tokens;
     }
     report_.documents += batch.documents.size();

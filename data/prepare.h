@@ -32,6 +32,7 @@ struct PrepareOptions {
   // character one.
   std::optional<std::filesystem::path> segmenter_dictionary;
   std::vector<std::filesystem::path> user_dictionaries;
+  bool sentence_starts = false;            // store which tokens begin a sentence
   bool pre_segmented = false;              // spaces between Chinese words are not part of the text
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
