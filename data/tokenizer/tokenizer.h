@@ -36,7 +36,8 @@ class Tokenizer {
 
   // encode(), and for each id the bytes of `text` that it stands for, rising. Ids whose parts of
   // the text cannot be told apart, such as the pieces of a word that was normalised, share those of
-  // the whole word. Throws std::logic_error where a kind of tokenizer does not keep account.
+  // the whole word. As it stands here, for byte-level tokenizers, whose tokens are the text byte by
+  // byte; throws CorpusError where they are not.
   virtual void encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
                                  std::vector<std::uint8_t>& word_start,
                                  std::vector<TextSpan>& spans) const;
