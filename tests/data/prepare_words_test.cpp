@@ -9,6 +9,7 @@
 
 #include "data/content_digest.h"
 #include "data/corpus.h"
+#include "data/hdf5.h"
 #include "data/prepare.h"
 #include "data/segmenter/sentence_ends.h"
 #include "tests/data/sample_corpus.h"
@@ -165,6 +166,19 @@ TEST_F(PrepareWords, SentencesAreStoredWhenAskedFor) {
   EXPECT_EQ(words_of(chosen), "/研 究/生 命/的/起 源/。/river ##s/研 究 生|/stone/的/命|");
   EXPECT_EQ(index_of(chosen)["sentences"]["rules"], kSentenceRules);
   EXPECT_EQ(index_of(chosen)["splits"]["train"]["shards"][0]["payload"].size(), 6u);
+}
+
+TEST_F(PrepareWords, ADamagedSentenceStartIsFound) {
+  PrepareOptions chosen = options("corpus");
+  chosen.sentence_starts = true;
+  prepare_corpus(chosen);
+  const auto shard = chosen.output / "train/shard-00000-of-00001.h5";
+  const auto place = Hdf5Reader(shard).dataset("sent_start", {ElementType::kUint8});
+  EXPECT_EQ(place.count, 2u);
+  flip_bit(shard, place.offset, 3);
+  const std::string message =
+      message_of<CorpusError>([&] { ShardedCorpus(chosen.output, Split::kTrain).verify_shard(0); });
+  EXPECT_NE(message.find("'sent_start' is damaged"), std::string::npos) << message;
 }
 
 TEST_F(PrepareWords, SentencesAreMissedWhereThereAreNone) {
