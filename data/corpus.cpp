@@ -137,6 +137,18 @@ std::uint64_t ShardedCorpus::source(std::uint64_t document) const {
   return place.shard.source(place.document);
 }
 
+void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t first,
+                                         std::uint64_t count, std::uint8_t* flags) const {
+  if (state_->info.sentence_rules == 0) {
+    throw CorpusError(
+        "the corpus does not say where sentences begin: prepare it with sentence starts");
+  }
+  const State::Span span = state_->span(document, first, count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    flags[i] = span.shard.begins_sentence(span.first + i) ? 1 : 0;
+  }
+}
+
 void ShardedCorpus::verify_shard(std::size_t shard) const {
   state_->shards.at(shard).verify(state_->summaries.at(shard).sha256);
 }

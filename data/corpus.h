@@ -32,7 +32,8 @@ struct CorpusInfo {
   SpecialTokens special;
   std::vector<std::uint32_t> reserved_ids;  // sorted; see Tokenizer::reserved_ids
   SegmenterInfo segmenter = {};
-  std::string digest;  // SHA-256 (hex) over the digests of all shards of both splits
+  std::uint64_t sentence_rules = 0;  // which rules found the sentences; 0: none did
+  std::string digest;                // SHA-256 (hex) over the digests of all shards of both splits
 };
 
 struct ByteRange {
@@ -76,6 +77,11 @@ class ShardedCorpus {
   // begins_word of tokens [first, first + count) of document `d`, as 0 or 1.
   void read_word_starts(std::uint64_t document, std::uint64_t first, std::uint64_t count,
                         std::uint8_t* flags) const;
+
+  // Whether tokens [first, first + count) of document `d` begin a sentence, as 0 or 1. Throws
+  // CorpusError when the corpus was made without sentences.
+  void read_sentence_starts(std::uint64_t document, std::uint64_t first, std::uint64_t count,
+                            std::uint8_t* flags) const;
 
   // See document_hash() in data/document_text.h.
   std::uint64_t hash(std::uint64_t document) const;

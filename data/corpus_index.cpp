@@ -235,6 +235,10 @@ CorpusInfo read_info(const IndexReader& reader) {
   }
   check_ids(reader, info);
   info.segmenter = read_segmenter(reader);
+  if (reader.root().contains("sentences")) {
+    info.sentence_rules = reader.number(reader.member(reader.root(), "sentences"), "rules");
+    if (info.sentence_rules == 0) reader.refuse("key 'rules' of 'sentences' is 0");
+  }
   info.digest = reader.text(reader.root(), "digest");
   return info;
 }
@@ -285,6 +289,7 @@ std::string format_corpus_index(const CorpusIndex& index) {
       {"splits", {{"train", split_json(index.train)}, {"held-out", split_json(index.held_out)}}},
       {"source", source_json(index)}};
   if (!index.info.segmenter.kind.empty()) json["segmenter"] = segmenter_json(index.info.segmenter);
+  if (index.info.sentence_rules > 0) json["sentences"] = {{"rules", index.info.sentence_rules}};
   // File names are bytes of any kind, JSON is not.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -52,6 +52,7 @@ void require_alike(const Input& first, const Input& other) {
   require(a.info.segmenter.kind == b.info.segmenter.kind &&
               a.info.segmenter.fingerprint == b.info.segmenter.fingerprint,
           "rules of where words begin");
+  require(a.info.sentence_rules == b.info.sentence_rules, "rules of where sentences begin");
   require(a.held_out_fraction == b.held_out_fraction,
           "held-out fractions, so that a text could be trained on and held out");
 }
@@ -79,7 +80,12 @@ class Rewriter {
       starts_.resize(length);
       from.read(d, 0, length, ids_.data());
       from.read_word_starts(d, 0, length, starts_.data());
-      writer_.add_to(split, ids_, starts_, first_source_ + from.source(d), from.hash(d));
+      if (from.info().sentence_rules != 0) {
+        sentences_.resize(length);
+        from.read_sentence_starts(d, 0, length, sentences_.data());
+      }
+      writer_.add_to(split, ids_, starts_, first_source_ + from.source(d), from.hash(d),
+                     sentences_);
       tell(length);
     }
   }
@@ -140,7 +146,7 @@ class Rewriter {
   std::vector<CorpusIndex::Source> sources_;
   CorpusIndex counts_;
   std::vector<std::uint32_t> ids_;
-  std::vector<std::uint8_t> starts_;
+  std::vector<std::uint8_t> starts_, sentences_;
 };
 
 std::string five_digits(std::uint64_t number) {

@@ -45,16 +45,17 @@ CorpusWriter::CorpusWriter(const std::filesystem::path& folder, const CorpusInfo
 }
 
 void CorpusWriter::add(std::span<const std::uint32_t> ids, std::span<const std::uint8_t> word_start,
-                       std::uint64_t source, std::uint64_t hash) {
+                       std::uint64_t source, std::uint64_t hash,
+                       std::span<const std::uint8_t> sent_start) {
   add_to(is_held_out(hash, held_out_fraction_) ? Split::kHeldOut : Split::kTrain, ids, word_start,
-         source, hash);
+         source, hash, sent_start);
 }
 
 void CorpusWriter::add_to(Split split, std::span<const std::uint32_t> ids,
                           std::span<const std::uint8_t> word_start, std::uint64_t source,
-                          std::uint64_t hash) {
+                          std::uint64_t hash, std::span<const std::uint8_t> sent_start) {
   SplitWriter& writer = split == Split::kHeldOut ? held_out_ : train_;
-  writer.content.add(ids, word_start, source, hash);
+  writer.content.add(ids, word_start, source, hash, sent_start);
   if (writer.content.tokens() >= shard_tokens_) write_shard(writer);
 }
 

@@ -20,11 +20,12 @@ class CorpusWriter {
   // A document with at least one token; see ShardContent::add. Its hash decides the split. Throws
   // std::system_error.
   void add(std::span<const std::uint32_t> ids, std::span<const std::uint8_t> word_start,
-           std::uint64_t source, std::uint64_t hash);
+           std::uint64_t source, std::uint64_t hash, std::span<const std::uint8_t> sent_start = {});
 
   // The same, in this split whatever the hash says.
   void add_to(Split split, std::span<const std::uint32_t> ids,
-              std::span<const std::uint8_t> word_start, std::uint64_t source, std::uint64_t hash);
+              std::span<const std::uint8_t> word_start, std::uint64_t source, std::uint64_t hash,
+              std::span<const std::uint8_t> sent_start = {});
 
   // Closes the last shards and gives all shards their final names. The index holds info, shards,
   // fraction and shard_tokens; its other members are the caller's.

@@ -16,7 +16,8 @@
 #include "data/document_texts.h"
 #include "data/ordered_pipeline.h"
 #include "data/prepare_options.h"
-#include "data/segmenter/word_rules.h"
+#include "data/segmenter/sentence_ends.h"
+#include "data/segmenter/text_rules.h"
 #include "data/stored_tokenizer.h"
 #include "data/tokenizer/byte_bpe_trainer.h"
 #include "data/tokenizer/load_tokenizer.h"
@@ -42,17 +43,18 @@ struct TokenizedBatch {
   std::vector<Document> documents;  // those with tokens
   std::vector<std::uint32_t> ids;   // of all, one after another
   std::vector<std::uint8_t> word_start;
+  std::vector<std::uint8_t> sent_start;  // empty when not asked for
   std::uint64_t empty_documents = 0, unknown_tokens = 0;
   TextCounts counts;
   CleaningReport cleaning;
   std::map<std::uint64_t, SourceReport> sources;
 };
 
-SegmenterInfo segmenter_info(const WordRules& words) {
-  SegmenterInfo info{.kind = words.kind(), .fingerprint = {}, .files = {}};
-  if (words.segmenter() == nullptr) return info;
-  info.fingerprint = words.segmenter()->fingerprint();
-  for (const DictionaryFile& file : words.segmenter()->files()) {
+SegmenterInfo segmenter_info(const TextRules& rules) {
+  SegmenterInfo info{.kind = rules.word_kind(), .fingerprint = {}, .files = {}};
+  if (rules.segmenter() == nullptr) return info;
+  info.fingerprint = rules.segmenter()->fingerprint();
+  for (const DictionaryFile& file : rules.segmenter()->files()) {
     info.files.push_back({file.file.string(), file.sha256});
   }
   return info;
@@ -64,7 +66,8 @@ class Preparation {
       : options_(options),
         progress_(progress),
         sources_(list_text_sources(options.inputs, options.format, &skipped_)),
-        words_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented),
+        rules_(options.segmenter_dictionary, options.user_dictionaries, options.pre_segmented,
+               options.sentence_starts),
         corpus_(options.output, options.force),
         texts_(std::in_place, sources_, options_, scratch_folder()) {
     for (const TextSource& source : sources_) total_bytes_ += source.bytes;
@@ -116,7 +119,7 @@ class Preparation {
   const Progress& progress_;
   SkippedEntries skipped_;
   const std::vector<TextSource> sources_;
-  const WordRules words_;
+  const TextRules rules_;
   UnfinishedCorpus corpus_;
   std::optional<DocumentTexts> texts_;  // until the last of them was read
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -168,7 +171,7 @@ void Preparation::read_training_texts(
         for (std::size_t i = 0; i < batch.raw.documents.size(); ++i) {
           std::optional<std::string> raw = texts_->take_text(batch, i, ignored, unused);
           if (!raw) continue;
-          std::string text = words_.plain_text(std::move(*raw));
+          std::string text = rules_.plain_text(std::move(*raw));
           if (is_held_out(document_hash(text, digest), options_.held_out)) continue;
           texts.push_back(std::move(text));
         }
@@ -187,7 +190,8 @@ CorpusInfo Preparation::info() const {
           .vocab_size = tokenizer_->vocab_size(),
           .special = tokenizer_->special_tokens(),
           .reserved_ids = tokenizer_->reserved_ids(),
-          .segmenter = segmenter_info(words_),
+          .segmenter = segmenter_info(rules_),
+          .sentence_rules = rules_.finds_sentences() ? kSentenceRules : 0,
           .digest = {}};
 }
 
@@ -205,15 +209,15 @@ TokenizedBatch Preparation::tokenize_batch(DocumentTexts::Batch&& batch) const {
     if (!raw) continue;
     ++report.documents;
     report.text_bytes += raw->size();
-    const WordText words = words_.words_of(std::move(*raw));
+    const DividedText text = rules_.divide(std::move(*raw));
     const std::size_t before = result.ids.size();
-    WordRules::encode(*tokenizer_, words, result.ids, result.word_start);
+    TextRules::encode(*tokenizer_, text, result.ids, result.word_start, result.sent_start);
     if (result.ids.size() == before) {
       ++result.empty_documents;
       continue;
     }
     result.documents.push_back(
-        {result.ids.size() - before, source, document_hash(words.text, digest)});
+        {result.ids.size() - before, source, document_hash(text.text, digest)});
   }
   const std::uint32_t unknown = tokenizer_->special_tokens().unk;
   result.unknown_tokens =
@@ -232,9 +236,11 @@ void Preparation::tokenize() {
   const auto consume = [&](TokenizedBatch&& batch) {
     std::size_t at = 0;
     for (const TokenizedBatch::Document& document : batch.documents) {
-      writer.add(std::span(batch.ids).subspan(at, document.tokens),
-                 std::span(batch.word_start).subspan(at, document.tokens), document.source,
-                 document.hash);
+      writer.add(
+          std::span(batch.ids).subspan(at, document.tokens),
+          std::span(batch.word_start).subspan(at, document.tokens), document.source, document.hash,
+          batch.sent_start.empty() ? std::span<const std::uint8_t>()
+                                   : std::span(batch.sent_start).subspan(at, document.tokens));
       at += document.tokens;
     }
     report_.documents += batch.documents.size();

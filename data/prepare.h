@@ -56,18 +56,19 @@ struct PrepareOptions {
   // Of tokenizers that do not say it themselves: vocab.txt and vocab.json, and those to train.
   bool lowercase = true;          // WordPiece
   bool add_prefix_space = false;  // byte-level BPE
-  // Where words begin: by a dictionary in jieba's format, and the user's own on top of it, or by
-  // spaces between the words of the input; neither: as the tokenizer sees words, each Chinese
-  // character one.
-  std::optional<std::filesystem::path> segmenter_dictionary;
-  std::vector<std::filesystem::path> user_dictionaries;
-  bool pre_segmented = false;  // spaces between Chinese words are not part of the text
   CleaningOptions cleaning = {};
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
   std::string language = "zh";
   int threads = 1;
   bool force = false;  // replace an existing corpus
+  // Where words begin: by a dictionary in jieba's format, and the user's own on top of it, or by
+  // spaces between the words of the input; neither: as the tokenizer sees words, each Chinese
+  // character one.
+  std::optional<std::filesystem::path> segmenter_dictionary;
+  std::vector<std::filesystem::path> user_dictionaries;
+  bool pre_segmented = false;    // spaces between Chinese words are not part of the text
+  bool sentence_starts = false;  // store which tokens begin a sentence
 };
 
 struct PrepareProgress {

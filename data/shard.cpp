@@ -46,6 +46,11 @@ class IdentityCheck {
       refuse(name, found.empty() ? "missing" : found, expected.empty() ? "none" : expected);
     }
   }
+  void expect_if_known(const char* name, std::uint64_t expected) const {
+    if (expected > 0 && reader_.has_attribute(name)) return expect(name, expected);
+    if (expected > 0) refuse(name, "missing", std::to_string(expected));
+    if (reader_.has_attribute(name)) refuse(name, "there", "none");
+  }
 
  private:
   [[noreturn]] void refuse(const char* name, const std::string& found,
@@ -75,6 +80,7 @@ void check_identity(const Hdf5Reader& reader, const std::filesystem::path& file,
   check.expect("tokenizer_sha256", identity.tokenizer_fingerprint);
   check.expect_if_known("segmenter_kind", identity.segmenter_kind);
   check.expect_if_known("segmenter_sha256", identity.segmenter_fingerprint);
+  check.expect_if_known("sentence_rules", identity.sentence_rules);
   check.expect("vocab_size", identity.vocab_size);
   check.expect("pad_id", identity.special.pad);
   check.expect("unk_id", identity.special.unk);
@@ -94,6 +100,7 @@ ShardIdentity shard_identity(const CorpusInfo& info, Split split) {
           .tokenizer_fingerprint = info.tokenizer_fingerprint,
           .segmenter_kind = info.segmenter.kind,
           .segmenter_fingerprint = info.segmenter.fingerprint,
+          .sentence_rules = info.sentence_rules,
           .vocab_size = info.vocab_size,
           .special = info.special};
 }
@@ -121,6 +128,7 @@ Shard::Shard(const std::filesystem::path& file, const ShardIdentity& identity)
   tokens_ = reader.dataset(kTokens, {token_type});
   doc_offsets_ = reader.dataset(kDocOffsets, {ElementType::kUint64});
   word_start_ = reader.dataset(kWordStart, {ElementType::kUint8});
+  if (identity.sentence_rules > 0) sent_start_ = reader.dataset(kSentStart, {ElementType::kUint8});
   doc_source_ = reader.dataset(kDocSource, {ElementType::kUint16});
   doc_hash_ = reader.dataset(kDocHash, {ElementType::kUint64});
   check_sizes(reader.integer_attribute("n_tokens"), reader.integer_attribute("n_docs"));
@@ -140,11 +148,12 @@ void Shard::check_sizes(std::uint64_t tokens, std::uint64_t documents) const {
   expect(kTokens, tokens_, tokens);
   expect(kDocOffsets, doc_offsets_, documents + 1);
   expect(kWordStart, word_start_, (tokens + 7) / 8);
+  if (has_sentences()) expect(kSentStart, sent_start_, (tokens + 7) / 8);
   expect(kDocSource, doc_source_, documents);
   expect(kDocHash, doc_hash_, documents);
   // The file was opened twice, by name: what HDF5 measured must still fit what is mapped.
   for (const DatasetPlace* place :
-       {&tokens_, &doc_offsets_, &word_start_, &doc_source_, &doc_hash_}) {
+       {&tokens_, &doc_offsets_, &word_start_, &sent_start_, &doc_source_, &doc_hash_}) {
     if (place->offset + place->count * element_bytes(place->type) > bytes()) {
       refuse("changed while it was opened");
     }
@@ -184,10 +193,14 @@ void Shard::read(std::uint64_t first, std::uint64_t count, std::uint32_t* ids) c
   }
 }
 
-bool Shard::begins_word(std::uint64_t token) const {
-  const auto bits = load<std::uint8_t>(at(word_start_, token / 8));
-  return ((bits >> (token % 8)) & 1) != 0;
+bool Shard::bit(const DatasetPlace& place, std::uint64_t index) const {
+  const auto bits = load<std::uint8_t>(at(place, index / 8));
+  return ((bits >> (index % 8)) & 1) != 0;
 }
+
+bool Shard::begins_word(std::uint64_t token) const { return bit(word_start_, token); }
+
+bool Shard::begins_sentence(std::uint64_t token) const { return bit(sent_start_, token); }
 
 void Shard::check_digest(const char* name, const DatasetPlace& place) const {
   if (sha256_hex_of(at(place, 0), place.count * element_bytes(place.type)) == place.sha256) return;
@@ -212,6 +225,7 @@ void Shard::verify(const std::string& sha256) const {
   check_digest(kTokens, tokens_);
   check_digest(kDocOffsets, doc_offsets_);
   check_digest(kWordStart, word_start_);
+  if (has_sentences()) check_digest(kSentStart, sent_start_);
   check_digest(kDocSource, doc_source_);
   check_digest(kDocHash, doc_hash_);
   check_ids();

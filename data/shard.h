@@ -19,6 +19,7 @@ std::string split_name(Split split);  // "train", "held-out"
 struct ShardIdentity {
   std::string split, language, tokenizer_kind, tokenizer_fingerprint;
   std::string segmenter_kind, segmenter_fingerprint;  // empty when there is none
+  std::uint64_t sentence_rules = 0;                   // 0: no sentence starts
   std::uint32_t vocab_size = 0;
   SpecialTokens special;
 };
@@ -29,10 +30,10 @@ class ShardContent {
  public:
   explicit ShardContent(std::uint32_t vocab_size);
 
-  // `ids` and `word_start` (0 or 1) have one entry per token, at least one. `source` counts the
-  // input files from 0.
+  // `ids` and `word_start` (0 or 1) have one entry per token, at least one, and `sent_start`, too,
+  // if the shard's identity has sentence rules. `source` counts the input files from 0.
   void add(std::span<const std::uint32_t> ids, std::span<const std::uint8_t> word_start,
-           std::uint64_t source, std::uint64_t hash);
+           std::uint64_t source, std::uint64_t hash, std::span<const std::uint8_t> sent_start);
   std::uint64_t tokens() const { return tokens_; }
   std::uint64_t documents() const { return hashes_.size(); }
 
@@ -44,7 +45,7 @@ class ShardContent {
   ElementType token_type_;
   std::uint64_t tokens_ = 0;
   std::vector<std::byte> token_bytes_;
-  std::vector<std::uint8_t> word_bits_;
+  std::vector<std::uint8_t> word_bits_, sentence_bits_;
   std::vector<std::uint64_t> offsets_{0}, hashes_;
   std::vector<std::uint16_t> sources_;
 };
@@ -72,12 +73,15 @@ class Shard {
   // Tokens [first, first + count) of the shard.
   void read(std::uint64_t first, std::uint64_t count, std::uint32_t* ids) const;
   bool begins_word(std::uint64_t token) const;
+  bool has_sentences() const { return sent_start_.count > 0; }
+  bool begins_sentence(std::uint64_t token) const;  // only if has_sentences()
 
   // Compares every dataset with its digest and every token with the size of the vocabulary, then
   // the whole file with `sha256`. Throws CorpusError that names file and dataset.
   void verify(const std::string& sha256) const;
 
  private:
+  bool bit(const DatasetPlace& place, std::uint64_t index) const;
   const std::byte* at(const DatasetPlace& place, std::uint64_t index) const;
   void check_sizes(std::uint64_t tokens, std::uint64_t documents) const;
   void check_offsets() const;
@@ -89,6 +93,7 @@ class Shard {
   std::uint32_t vocab_size_;
   MappedFile file_;
   DatasetPlace tokens_, doc_offsets_, word_start_, doc_source_, doc_hash_;
+  DatasetPlace sent_start_;  // of no elements where there is none
 };
 
 }  // namespace tupelo

@@ -11,6 +11,7 @@ inline constexpr std::uint64_t kVersion = 1;
 inline constexpr const char* kTokens = "tokens";
 inline constexpr const char* kDocOffsets = "doc_offsets";
 inline constexpr const char* kWordStart = "word_start";
+inline constexpr const char* kSentStart = "sent_start";
 inline constexpr const char* kDocSource = "doc_source";
 inline constexpr const char* kDocHash = "doc_hash";
 

@@ -9,7 +9,9 @@
 
 #include "data/content_digest.h"
 #include "data/corpus.h"
+#include "data/hdf5.h"
 #include "data/prepare.h"
+#include "data/segmenter/sentence_ends.h"
 #include "tests/data/sample_corpus.h"
 
 namespace tupelo {
@@ -110,8 +112,7 @@ TEST_F(PrepareWords, SpacesOfPresegmentedInputSetThemApartAndAreNotText) {
   prepare_corpus(by_spaces);
   EXPECT_EQ(words_of(by_spaces), words_of(by_dictionary));
   EXPECT_EQ(index_of(by_spaces)["segmenter"], (nlohmann::json{{"kind", "spaces"}}));
-  // The same texts have the same hashes: here "stone的命" of the second document differs from
-  // "stone 的命".
+  // Not the same text: here it is "stone的命".
   EXPECT_NE(index_of(by_spaces)["digest"], index_of(by_dictionary)["digest"]);
 }
 
@@ -148,6 +149,51 @@ TEST_F(PrepareWords, ADifferentSegmenterInAShardIsRefused) {
   write_bytes(chosen.output / "index.json", index.dump());
   message = message_of<CorpusError>([&] { ShardedCorpus(chosen.output, Split::kTrain); });
   EXPECT_NE(message.find("'guess'"), std::string::npos) << message;
+}
+
+TEST_F(PrepareWords, SentencesAreStoredWhenAskedFor) {
+  PrepareOptions chosen = with_dictionary("corpus");
+  chosen.sentence_starts = true;
+  prepare_corpus(chosen);
+  const ShardedCorpus corpus(chosen.output, Split::kTrain);
+  ASSERT_EQ(corpus.documents(), 2u);
+  std::vector<std::uint8_t> starts(13), rest(3);
+  corpus.read_sentence_starts(0, 0, 13, starts.data());
+  EXPECT_EQ(starts, (std::vector<std::uint8_t>{1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}));
+  corpus.read_sentence_starts(1, 0, 3, rest.data());
+  EXPECT_EQ(rest, (std::vector<std::uint8_t>{1, 0, 0}));
+  corpus.verify_shard(0);
+  EXPECT_EQ(words_of(chosen), "/研 究/生 命/的/起 源/。/river ##s/研 究 生|/stone/的/命|");
+  EXPECT_EQ(index_of(chosen)["sentences"]["rules"], kSentenceRules);
+  EXPECT_EQ(index_of(chosen)["splits"]["train"]["shards"][0]["payload"].size(), 6u);
+}
+
+TEST_F(PrepareWords, ADamagedSentenceStartIsFound) {
+  PrepareOptions chosen = options("corpus");
+  chosen.sentence_starts = true;
+  prepare_corpus(chosen);
+  const auto shard = chosen.output / "train/shard-00000-of-00001.h5";
+  const auto place = Hdf5Reader(shard).dataset("sent_start", {ElementType::kUint8});
+  EXPECT_EQ(place.count, 2u);
+  flip_bit(shard, place.offset, 3);
+  const std::string message =
+      message_of<CorpusError>([&] { ShardedCorpus(chosen.output, Split::kTrain).verify_shard(0); });
+  EXPECT_NE(message.find("'sent_start' is damaged"), std::string::npos) << message;
+}
+
+TEST_F(PrepareWords, SentencesAreMissedWhereThereAreNone) {
+  const PrepareOptions chosen = options("corpus");
+  prepare_corpus(chosen);
+  const ShardedCorpus corpus(chosen.output, Split::kTrain);
+  std::uint8_t flag = 0;
+  EXPECT_THROW(corpus.read_sentence_starts(0, 0, 1, &flag), CorpusError);
+  nlohmann::ordered_json index =
+      nlohmann::ordered_json::parse(ShardedCorpus::index_json(chosen.output));
+  index["sentences"] = {{"rules", 1}};
+  write_bytes(chosen.output / "index.json", index.dump());
+  const std::string message =
+      message_of<CorpusError>([&] { ShardedCorpus(chosen.output, Split::kTrain); });
+  EXPECT_NE(message.find("'sentence_rules' is missing, expected 1"), std::string::npos) << message;
 }
 
 TEST_F(PrepareWords, RefusesOptionsThatDoNotGoTogether) {
