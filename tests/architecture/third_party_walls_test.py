@@ -12,6 +12,7 @@ WALLS = [
     ("NCCL", r"nccl(_.*)?\.h|nccl/.*", r"distributed/.*"),
     ("Boost", r"boost/.*", r"launcher/.*"),
     ("HDF5", r"(hdf5|H5\w*)\.h|hdf5/.*", r"data/hdf5\.(h|cpp)"),
+    ("SentencePiece", r"sentencepiece_.*\.h", r"data/tokenizer/sentencepiece(_test)?\.cpp"),
     ("GoogleTest", r"g(test|mock)/.*", r"(tests|bench)/.*"),
     ("<iostream>", r"iostream", r"launcher/.*"),
 ]
