@@ -35,8 +35,8 @@ std::string train(std::map<std::string, std::string> settings) {
   const auto all = read_lines(vector_file("lines.txt"));
   Lines lines({all.begin(), all.begin() + 1000});  // verse and a licence
   std::unordered_map<std::string, std::string> arguments{
-      {"vocab_size", "3500"},          {"character_coverage", "0.98"}, {"minloglevel", "3"},
-      {"num_threads", "1"},           {"hard_vocab_limit", "false"}, {"model_prefix", ""},
+      {"vocab_size", "3500"},         {"character_coverage", "0.98"}, {"minloglevel", "3"},
+      {"num_threads", "1"},           {"hard_vocab_limit", "false"},  {"model_prefix", ""},
       {"max_sentence_length", "9999"}};
   for (const auto& [key, value] : settings) arguments[key] = value;
   std::string model;
