@@ -28,11 +28,12 @@ void store_tokenizer(const std::filesystem::path& folder, const Tokenizer& token
 std::unique_ptr<Tokenizer> load_stored_tokenizer(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kConfigFile;
   const Json config = Json::parse(read_corpus_text(file, kMaxConfigBytes), nullptr, false);
-  if (config.is_object() && config.contains("kind") && config["kind"] == kByteBpeKind) {
-    return load_tokenizer_json(folder / "tokenizer.json");
-  }
-  if (!config.is_object() || !config.contains("kind") || config["kind"] != kWordPieceKind) {
-    throw CorpusError(file.string() + ": key 'kind' is neither \"wordpiece\" nor \"byte-bpe\"");
+  const Json kind = config.is_object() && config.contains("kind") ? config["kind"] : Json();
+  if (kind == kByteBpeKind) return load_tokenizer_json(folder / "tokenizer.json");
+  if (kind == kSentencePieceKind) return load_sentencepiece(folder / "sentencepiece.model");
+  if (kind != kWordPieceKind) {
+    throw CorpusError(file.string() +
+                      ": key 'kind' is not one of \"wordpiece\", \"byte-bpe\", \"sentencepiece\"");
   }
   if (!config.contains("do_lower_case") || !config["do_lower_case"].is_boolean()) {
     throw CorpusError(file.string() + ": key 'do_lower_case' is not true or false");

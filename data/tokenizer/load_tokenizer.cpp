@@ -38,6 +38,9 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder,
   if (is_file(folder / kVocabularyJson)) {
     return load_byte_bpe(folder / kVocabularyJson, folder / kMergesText, options.byte_bpe);
   }
+  if (is_file(folder / kSentencePieceModel)) {
+    return load_sentencepiece(folder / kSentencePieceModel);
+  }
   if (is_file(folder / kVocabularyText)) {
     return load_vocabulary_text(folder / kVocabularyText, options.wordpiece);
   }
@@ -46,7 +49,8 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder,
   }
   throw std::invalid_argument(
       std::string("no tokenizer in the folder ") + folder.string() +
-      ": it must hold tokenizer.json, or vocab.json and merges.txt, or vocab.txt");
+      ": it must hold tokenizer.json, or vocab.json and merges.txt, or sentencepiece.model, or "
+      "vocab.txt");
 }
 
 }  // namespace
@@ -58,13 +62,15 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path,
   if (!fs::exists(path, ignored)) {
     throw std::invalid_argument(
         std::string("no tokenizer at ") + path.string() +
-        ": name a folder with one, tokenizer.json, vocab.json beside merges.txt, or vocab.txt");
+        ": name a folder with one, tokenizer.json, vocab.json beside merges.txt, a SentencePiece "
+        ".model, or vocab.txt");
   }
   if (path.filename() == kVocabularyJson || path.filename() == kMergesText) {
     return load_byte_bpe(path.parent_path() / kVocabularyJson, path.parent_path() / kMergesText,
                          options.byte_bpe);
   }
   if (path.extension() == ".json") return load_tokenizer_json(path);
+  if (path.extension() == ".model") return load_sentencepiece(path);
   return load_vocabulary_text(path, options.wordpiece);
 }
 

@@ -23,6 +23,7 @@ struct SpecialTokens {
 
 inline constexpr const char* kWordPieceKind = "wordpiece";
 inline constexpr const char* kByteBpeKind = "byte-bpe";
+inline constexpr const char* kSentencePieceKind = "sentencepiece";
 
 struct TokenizerFile {
   std::string name, content;
@@ -59,12 +60,12 @@ class Tokenizer {
   // Ids that random replacement must never produce and masking never touches: the special tokens
   // and every entry that is only there to be reserved, such as [unused0]; sorted.
   virtual const std::vector<std::uint32_t>& reserved_ids() const = 0;
-  virtual std::string kind() const = 0;  // kWordPieceKind, kByteBpeKind
+  virtual std::string kind() const = 0;  // one of the kinds above
   // SHA-256 (hex) over vocabulary, flags and the version of the character tables: equal
   // fingerprints give equal ids for every text.
   virtual std::string fingerprint() const = 0;
-  // The files of a folder from which load_tokenizer() makes this tokenizer again. One of them is
-  // tokenizer.json, with which HF's `tokenizers` gives equal ids.
+  // The files of a folder from which load_tokenizer() makes this tokenizer again. Of WordPiece and
+  // BPE, one of them is tokenizer.json, with which HF's `tokenizers` gives equal ids.
   virtual std::vector<TokenizerFile> files() const = 0;
 
  protected:
@@ -109,5 +110,15 @@ std::unique_ptr<Tokenizer> load_byte_bpe(const std::filesystem::path& vocab_file
 // BertPreTokenizer, or BPE with ByteLevel. Everything else that would change ids is refused by
 // name. Throws CorpusError, std::system_error as above.
 std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& file);
+
+// A SentencePiece model, unigram or BPE, through libsentencepiece, line by line as its own tools
+// do. A word begins at a piece that begins with the mark of a space (U+2581), and at each line.
+// Special tokens are the model's control symbols [CLS] [SEP] [PAD] [MASK], or else <s> </s> <pad>
+// <mask>; those that it lacks are put behind its pieces, in this order. Reserved are control,
+// unknown and unused pieces. decode() does not bring back what the model normalised. The library
+// reads a model with less suspicion than the other loaders read their files: take models from those
+// you trust. Throws CorpusError that names the file when it is no such model or text could become
+// one of its special tokens, std::system_error when it cannot be read.
+std::unique_ptr<Tokenizer> load_sentencepiece(const std::filesystem::path& model_file);
 
 }  // namespace tupelo

@@ -134,4 +134,9 @@ std::vector<TokenizerFile> byte_bpe_files(const ByteBpeModel& model, const Speci
   return {{kTokenizerConfig, text_of(config)}, {kTokenizerJson, text_of(file)}};
 }
 
+std::vector<TokenizerFile> sentencepiece_files(const std::string& model) {
+  return {{kTokenizerConfig, text_of({{"kind", kSentencePieceKind}})},
+          {kSentencePieceModel, model}};
+}
+
 }  // namespace tupelo

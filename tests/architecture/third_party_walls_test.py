@@ -16,6 +16,7 @@ WALLS = [
     ("zstd", r"zstd(_errors)?\.h", r"data/input/.*"),
     ("libxml2", r"libxml/.*", r"data/input/html_text\.cpp"),
     ("ICU", r"unicode/.*", r"data/(input/transcoder|cleaning/characters)\.cpp"),
+    ("SentencePiece", r"sentencepiece_.*\.h", r"data/tokenizer/sentencepiece(_test)?\.cpp"),
     ("GoogleTest", r"g(test|mock)/.*", r"(tests|bench)/.*"),
     ("<iostream>", r"iostream", r"launcher/.*"),
 ]

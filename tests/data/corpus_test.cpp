@@ -277,7 +277,7 @@ TEST(StoredTokenizer, IsCheckedAgainstTheIndex) {
   expect_foreign(folder / "c");
   replace_tokenizer(folder / "c", *some_byte_bpe(false));
   expect_foreign(folder / "c");
-  write_bytes(folder / "c/tokenizer/tokenizer_config.json", R"({"kind": "sentencepiece"})");
+  write_bytes(folder / "c/tokenizer/tokenizer_config.json", R"({"kind": "characters"})");
   EXPECT_THROW(ShardedCorpus::load_tokenizer(folder / "c"), CorpusError);
   fs::remove_all(folder / "c/tokenizer");
   EXPECT_THROW(ShardedCorpus::load_tokenizer(folder / "c"), CorpusError);

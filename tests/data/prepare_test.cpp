@@ -254,6 +254,30 @@ TEST_F(Prepare, LearnsByteLevelBpe) {
   EXPECT_EQ(ShardedCorpus(again.output, Split::kTrain).info().digest, info.digest);
 }
 
+TEST_F(Prepare, TakesASentencePieceModel) {
+  write_bytes(folder_ / "in/a.txt", "the river\nlight stone 春天的风 \xF0\x9F\x98\x80");
+  fs::remove(folder_ / "in/b.txt");
+  fs::remove(folder_ / "in/c.jsonl");
+  PrepareOptions chosen = options();
+  chosen.train_vocab_size.reset();
+  chosen.vocab_file =
+      fs::path(TUPELO_TEST_DATA) / "tokenizer" / "vectors" / "tiny_sentencepiece.model";
+  chosen.held_out = 0;
+  EXPECT_EQ(prepare_corpus(chosen).unknown_tokens, 1u);
+  const ShardedCorpus corpus(chosen.output, Split::kTrain);
+  EXPECT_EQ(corpus.info().tokenizer_kind, "sentencepiece");
+  EXPECT_EQ(corpus.info().special.mask, corpus.info().vocab_size - 1);
+  const auto tokenizer = ShardedCorpus::load_tokenizer(chosen.output);
+  std::vector<std::string> pieces;
+  std::vector<std::uint32_t> ids(corpus.tokens());
+  corpus.read(0, 0, ids.size(), ids.data());
+  for (const std::uint32_t id : ids) pieces.push_back(tokenizer->token(id));
+  EXPECT_EQ(pieces, (std::vector<std::string>{"▁the", "▁river", "▁li", "ght", "▁st", "one", "▁",
+                                              "春", "天", "的", "风", "▁", "<unk>"}));
+  EXPECT_TRUE(corpus.begins_word(0, 6));
+  EXPECT_FALSE(corpus.begins_word(0, 7));
+}
+
 TEST_F(Prepare, LearnsTheSameByteLevelBpeWithAnyThreads) {
   std::vector<std::vector<std::pair<std::string, std::string>>> trees;
   for (const int threads : {1, 3}) {
