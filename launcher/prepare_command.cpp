@@ -156,6 +156,7 @@ PrepareOptions options_from(const CommandLine& line) {
     options.user_dictionaries.emplace_back(file);
   }
   options.pre_segmented = line.has("pre-segmented");
+  options.sentence_starts = line.has("sentences");
   if (line.has("vocab")) options.vocab_file = line.value("vocab");
   if (line.has("train-vocab")) {
     options.train_vocab_size = reading_option("train-vocab", [&] {
@@ -339,8 +340,9 @@ Command prepare_command() {
        "text files, folders of them, or patterns with *, ** and ?; also compressed (.gz, .zst)"},
       {"output", Takes::kOneValue, "CORPUS", "folder to create"},
       {"vocab", Takes::kOneValue, "PATH",
-       "an existing tokenizer: vocab.txt, tokenizer.json, vocab.json with merges.txt, or a folder "
-       "of them"},
+       "an existing tokenizer: vocab.txt, tokenizer.json, vocab.json with merges.txt, a "
+       "SentencePiece "
+       ".model, or a folder or corpus that holds one"},
       {"train-vocab", Takes::kOneValue, "SIZE", "learn a vocabulary of this size from the input"},
       {"min-count", Takes::kOneValue, "N",
        "occurrences that a character or a merge needs to enter a learned vocabulary (2)"},
@@ -369,6 +371,7 @@ Command prepare_command() {
       {"user-dictionary", Takes::kManyValues, "FILE...", "more words, in jieba's format"},
       {"pre-segmented", Takes::kNothing, "",
        "words of the input are set apart by spaces, which are no part of Chinese text"},
+      {"sentences", Takes::kNothing, "", "store which tokens begin a sentence"},
       {"shard-tokens", Takes::kOneValue, "COUNT",
        "tokens after which a shard is closed (67108864)"},
       {"language", Takes::kOneValue, "CODE", "recorded in the corpus (zh)"},
