@@ -109,12 +109,7 @@ class Rewriter {
     index.empty_documents = counts_.empty_documents;
     index.unknown_tokens = counts_.unknown_tokens;
     copy_tokenizer(tokenizer);
-    write_corpus_file(corpus_.folder() / "index.json", format_corpus_index(index));
-    for (const Split split : {Split::kTrain, Split::kHeldOut}) {
-      const ShardedCorpus opens(corpus_.folder(), split);
-    }
-    ShardedCorpus::load_tokenizer(corpus_.folder());
-    corpus_.publish();
+    publish_corpus(corpus_, index);
     return index;
   }
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <system_error>
 
+#include "data/corpus_files.h"
+
 namespace tupelo {
 namespace {
 
@@ -89,6 +91,15 @@ CorpusIndex CorpusWriter::finish() {
   index.held_out_fraction = held_out_fraction_;
   index.shard_tokens = shard_tokens_;
   return index;
+}
+
+void publish_corpus(UnfinishedCorpus& corpus, const CorpusIndex& index) {
+  write_corpus_file(corpus.folder() / "index.json", format_corpus_index(index));
+  for (const Split split : {Split::kTrain, Split::kHeldOut}) {
+    const ShardedCorpus opens(corpus.folder(), split);
+  }
+  ShardedCorpus::load_tokenizer(corpus.folder());
+  corpus.publish();
 }
 
 }  // namespace tupelo

@@ -47,6 +47,11 @@ class CorpusWriter {
   SplitWriter train_, held_out_;
 };
 
+// Writes index.json, opens the corpus as a reader will, and gives it its name. Its tokenizer is
+// there already. Throws CorpusError, std::system_error.
+class UnfinishedCorpus;
+void publish_corpus(UnfinishedCorpus& corpus, const CorpusIndex& index);
+
 // Whether a document with this hash is held out.
 bool is_held_out(std::uint64_t hash, double fraction);
 

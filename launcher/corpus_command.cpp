@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "data/corpus_rewrite.h"
+#include "data/import/megatron.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/nearest_name.h"
@@ -190,6 +191,21 @@ void split(const std::vector<std::string>& corpora, const CommandLine& line) {
   for (const fs::path& folder : folders) tell_corpus(folder, line);
 }
 
+void import(const std::vector<std::string>& prefixes, const CommandLine& line) {
+  MegatronImport options;
+  options.prefixes.assign(prefixes.begin(), prefixes.end());
+  options.tokenizer = line.required("tokenizer");
+  options.output = line.required("output");
+  options.lowercase = !line.has("cased");
+  options.shard_tokens = count_option(line, "shard-tokens", options.shard_tokens);
+  options.held_out = reading_option(
+      "held-out", [&] { return parse_number(line.value("held-out", "1%"), 0, 0.5); });
+  options.language = line.value("language", options.language);
+  options.force = line.has("force");
+  import_megatron(options);
+  tell_corpus(options.output, line);
+}
+
 const std::vector<Action>& actions() {
   static const std::vector<Action> all = {
       {"verify", false, {}, verify},
@@ -197,7 +213,11 @@ const std::vector<Action>& actions() {
       {"merge", true, {"output", "shard-tokens", "force"}, merge},
       {"reshard", false, {"output", "shard-tokens", "force"}, merge},
       {"split", false, {"output", "parts", "shard-tokens", "force"}, split},
-      {"export-text", false, {"output", "split", "documents", "force"}, export_text}};
+      {"export-text", false, {"output", "split", "documents", "force"}, export_text},
+      {"import-megatron",
+       true,
+       {"output", "tokenizer", "cased", "held-out", "language", "shard-tokens", "force"},
+       import}};
   return all;
 }
 
@@ -253,7 +273,8 @@ Command corpus_command() {
       "       tupelo corpus merge CORPUS... --output CORPUS [--shard-tokens N]\n"
       "       tupelo corpus reshard CORPUS --output CORPUS --shard-tokens N\n"
       "       tupelo corpus split CORPUS --parts N --output NAME\n"
-      "       tupelo corpus export-text CORPUS --output FILE|- [--split held-out]";
+      "       tupelo corpus export-text CORPUS --output FILE|- [--split held-out]\n"
+      "       tupelo corpus import-megatron PREFIX... --tokenizer PATH --output CORPUS";
   verb.summary =
       "Works on prepared corpora: checks them, shows their text, puts them together or takes them "
       "apart. Documents\nstay in the split that they are in; a new corpus appears only when it is "
@@ -264,6 +285,11 @@ Command corpus_command() {
        "corpus or file to create; of split: what the parts' names begin with"},
       {"shard-tokens", Takes::kOneValue, "COUNT",
        "tokens after which a shard is closed (67108864)"},
+      {"tokenizer", Takes::kOneValue, "PATH",
+       "import: the tokenizer that made the ids, in any form that prepare --vocab takes"},
+      {"cased", Takes::kNothing, "", "import: a vocab.txt keeps upper case and accents"},
+      {"held-out", Takes::kOneValue, "SHARE", "import: share of documents held out (1%)"},
+      {"language", Takes::kOneValue, "CODE", "import: recorded in the corpus (zh)"},
       {"parts", Takes::kOneValue, "N", "corpora to make, of about equally many tokens"},
       {"split", Takes::kOneValue, "NAME", "train or held-out (train)"},
       {"documents", Takes::kOneValue, "N", "at most so many (head: 3, export-text: all)"},

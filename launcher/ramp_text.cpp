@@ -40,8 +40,8 @@ Ramp parse_ramp(const std::string& text, std::int64_t least, std::int64_t most) 
 std::string ramp_text(const Ramp& ramp) {
   std::string text;
   for (const RampPart& part : ramp) {
-    text += (text.empty() ? "" : ",") + std::to_string(part.value) + ":" +
-            std::to_string(part.until_step);
+    text.append(text.empty() ? "" : ",").append(std::to_string(part.value)).append(":");
+    text.append(std::to_string(part.until_step));
   }
   return text.empty() ? "none" : text;
 }
