@@ -380,7 +380,7 @@ TEST_F(Prepare, RefusesOptionsThatMakeNoSense) {
     o.inputs = {folder_ / "*"};
     o.output = folder_ / "in/corpus";
   });
-  refused([](PrepareOptions& o) { o.text_column = "0"; });
+  refused([](PrepareOptions& o) { o.text_column.assign(1, '0'); });
   refused([](PrepareOptions& o) { o.text_column.clear(); });
   refused([](PrepareOptions& o) { o.cleaning.most_foreign = 1.5; });
 }

@@ -96,8 +96,8 @@ TEST_F(CleanedCorpus, NoNearDuplicateOfAHeldOutDocumentIsTrainedOn) {
   for (std::uint64_t i = 0; i < 200; ++i) {
     const std::string original = paragraph(i, 10);
     std::string near = original;
-    near.insert(near.size() / 2, "X");
-    text += original + "\n" + near + "\n";
+    near.insert(near.size() / 2, 1, 'X');
+    text.append(original).append("\n").append(near).append("\n");
   }
   put("a.txt", text);
   PrepareOptions chosen = options();
