@@ -39,7 +39,7 @@ class Corpora(tupelo_runs.RunTest):
 
     def test_forms_of_one_text_give_one_corpus(self):
         text = self.text.read_text()
-        documents = text.split("\n\n")
+        documents = text.strip().split("\n\n")
         forms = self.folder / "forms"
         forms.mkdir()
         (forms / "a.jsonl").write_text("".join(json.dumps({"body": d}) + "\n" for d in documents))

@@ -42,7 +42,7 @@ class Mixture(tupelo_runs.RunTest):
         self.assertEqual(expected, tupelo_runs.losses(self.folder / "parts"))
 
     def test_every_epoch_of_every_corpus_is_complete(self):
-        self.mixed("long", 70, train__validate_every=0)
+        self.mixed("long", 120, train__validate_every=0)
         epochs = tupelo_runs.records(self.folder / "long", "epoch")
         self.assertTrue(all(epoch["complete"] for epoch in epochs))
         finished = [[epoch["finished_epoch"] for epoch in epochs if epoch["corpus"] == corpus]

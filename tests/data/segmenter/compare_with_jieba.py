@@ -137,12 +137,13 @@ def main(tool, corpus=None):
         cases = ((jieba.Tokenizer(), [DICTIONARY]), (user_tokenizer(user), [DICTIONARY, user]))
         for tokenizer, dictionaries in cases:
             name = f"{len(dictionaries)} dictionaries"
-            compare(f"{name}, installed", tool, tokenizer, dictionaries, installed_lines(), 6_000)
-            compare(f"{name}, random", tool, tokenizer, dictionaries, random_text, 6_000)
-            compare(f"{name}, user words", tool, tokenizer, dictionaries, user_text, 2_000)
             if corpus:
                 compare(f"{name}, corpus", tool, tokenizer, dictionaries, list(corpus_paragraphs(corpus)),
                         CORPUS_PARAGRAPHS)
+                continue
+            compare(f"{name}, installed", tool, tokenizer, dictionaries, installed_lines(), 6_000)
+            compare(f"{name}, random", tool, tokenizer, dictionaries, random_text, 6_000)
+            compare(f"{name}, user words", tool, tokenizer, dictionaries, user_text, 2_000)
 
 
 if __name__ == "__main__":
