@@ -172,8 +172,8 @@ class Import {
  public:
   explicit Import(const MegatronImport& options)
       : options_(options),
-        tokenizer_(
-            load_tokenizer(options.tokenizer, {.wordpiece = {.lowercase = options.lowercase}, .byte_bpe = {}})),
+        tokenizer_(load_tokenizer(options.tokenizer,
+                                  {.wordpiece = {.lowercase = options.lowercase}, .byte_bpe = {}})),
         begins_word_(*tokenizer_),
         reserved_(tokenizer_->vocab_size()),
         corpus_(options.output, options.force),

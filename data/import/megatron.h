@@ -21,11 +21,11 @@ struct MegatronImport {
   bool force = false;
 };
 
-// Writes the documents as a corpus. Sequences of a document follow each other. Special tokens (but not the unknown one) and
-// other reserved ids, which Megatron puts at the end of documents, are left out. A word begins at a
-// token that does not begin with "##" (WordPiece), or begins with the mark of a space or behind a
-// sequence's start (byte-level BPE, SentencePiece). A document is held out by the hash of its
-// decoded text.
+// Writes the documents as a corpus. Sequences of a document follow each other. Special tokens (but
+// not the unknown one) and other reserved ids, which Megatron puts at the end of documents, are
+// left out. A word begins at a token that does not begin with "##" (WordPiece), or begins with the
+// mark of a space or behind a sequence's start (byte-level BPE, SentencePiece). A document is held
+// out by the hash of its decoded text.
 //
 // Source of the layout: NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py:
 // "MMIDIDX\0\0", version 1 (uint64), type of the ids (uint8), numbers of sequences and of document

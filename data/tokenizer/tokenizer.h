@@ -44,8 +44,8 @@ class Tokenizer {
 
   // encode(), and for each id the bytes of `text` that it stands for, rising. Ids whose parts of
   // the text cannot be told apart, such as the pieces of a word that was normalised, share those of
-  // the whole word. `text` must be valid UTF-8. Throws CorpusError where a kind of tokenizer does not
-  // keep account.
+  // the whole word. `text` must be valid UTF-8. Throws CorpusError where a kind of tokenizer does
+  // not keep account.
   virtual void encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
                                  std::vector<std::uint8_t>& word_start,
                                  std::vector<TextSpan>& spans) const;
