@@ -30,8 +30,10 @@ std::string refusal(const std::function<void()>& action) {
   return "accepted";
 }
 
-// RoBERTa written out with LibTorch's operators alone, for ids without padding.
-Tensor plain_roberta(RobertaForMaskedLm& model, const Tensor& ids) {
+// RoBERTa written out with LibTorch's operators alone, for ids without padding. With decoder steps,
+// the last layer is the enhanced mask decoder's: applied so often, keys and values from the layer
+// below.
+Tensor plain_roberta(RobertaForMaskedLm& model, const Tensor& ids, int decoder_steps = 0) {
   const auto parameters = model.named_parameters();
   const ModelOptions& options = model.options();
   const auto get = [&](const std::string& name) { return parameters[name]; };
@@ -49,26 +51,34 @@ Tensor plain_roberta(RobertaForMaskedLm& model, const Tensor& ids) {
                   get(embeddings + "position_embeddings.weight").index({positions});
   hidden = norm(hidden, embeddings + "LayerNorm");
   const std::int64_t width = options.hidden_size / options.heads;
-  for (std::int64_t n = 0; n < options.layers; ++n) {
+  const auto apply = [&](std::int64_t n, const Tensor& input, const Tensor& memory) {
     const std::string layer = "roberta.encoder.layer." + std::to_string(n) + ".";
-    const auto heads = [&](const std::string& name) {
-      return linear(hidden, layer + "attention.self." + name)
+    const auto heads = [&](const Tensor& from, const std::string& name) {
+      return linear(from, layer + "attention.self." + name)
           .view({ids.size(0), ids.size(1), options.heads, width})
           .transpose(1, 2)
           .flatten(0, 1);
     };
-    const Tensor query = heads("query"), key = heads("key"), value = heads("value");
+    const Tensor query = heads(input, "query");
+    const Tensor key = heads(memory, "key"), value = heads(memory, "value");
     const Tensor scores = torch::baddbmm(torch::zeros({1, 1, 1}, query.options()), query,
                                          key.transpose(1, 2), 0.0, 1.0 / std::sqrt(1.0 * width));
     const Tensor context = torch::bmm(torch::softmax(scores, -1), value)
                                .view({ids.size(0), options.heads, ids.size(1), width})
                                .transpose(1, 2)
                                .flatten(2);
-    const Tensor attended = norm(hidden + linear(context, layer + "attention.output.dense"),
+    const Tensor attended = norm(input + linear(context, layer + "attention.output.dense"),
                                  layer + "attention.output.LayerNorm");
     const Tensor wide = torch::gelu(linear(attended, layer + "intermediate.dense"));
-    hidden = norm(attended + linear(wide, layer + "output.dense"), layer + "output.LayerNorm");
-  }
+    return norm(attended + linear(wide, layer + "output.dense"), layer + "output.LayerNorm");
+  };
+  const std::int64_t plain_layers = options.layers - (decoder_steps > 0 ? 1 : 0);
+  for (std::int64_t n = 0; n < plain_layers; ++n) hidden = apply(n, hidden, hidden);
+  if (decoder_steps == 0) return hidden;
+  const Tensor memory = hidden;
+  hidden =
+      memory + get("roberta.mask_decoder.position_embeddings.weight").narrow(0, 0, ids.size(1));
+  for (int step = 0; step < decoder_steps; ++step) hidden = apply(plain_layers, hidden, memory);
   return hidden;
 }
 
@@ -78,6 +88,22 @@ TEST_F(MaskedLm, StackWithoutEncodingsIsRobertaBitForBit) {
     const TinyBatch batch(3, 11);
     EXPECT_TRUE(
         model->hidden_states(batch.input_ids, {}).equal(plain_roberta(*model, batch.input_ids)));
+  }
+}
+
+TEST_F(MaskedLm, MaskDecoderAppliesTheLastLayerToPositionsInFrontOfIt) {
+  for (const int steps : {1, 2, 3}) {
+    ModelOptions options = tiny_options("all:none", 3);
+    options.mask_decoder = "emd(steps=" + std::to_string(steps) + ")";
+    const auto model = tiny_model(options);
+    const TinyBatch batch(3, 11);
+    const Tensor found = model->hidden_states(batch.input_ids, {});
+    const Tensor expected = plain_roberta(*model, batch.input_ids, steps);
+    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-12);
+    // It is not the plain stack, and each step counts.
+    EXPECT_GT((found - plain_roberta(*model, batch.input_ids)).abs().max().item<double>(), 1e-3);
+    const Tensor more = plain_roberta(*model, batch.input_ids, steps + 1);
+    EXPECT_GT((found - more).abs().max().item<double>(), 1e-4);
   }
 }
 
