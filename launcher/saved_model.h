@@ -28,8 +28,8 @@ struct CheckpointPlace {
 // "RUN", or "RUN/checkpoints/step-000000100".
 CheckpointPlace checkpoint_place(const std::string& path);
 
-// Throws CorruptCheckpoint when there is none that verifies, std::system_error when it cannot be
-// read.
+// Throws std::invalid_argument when `place` is no run or has no checkpoint of that step,
+// CorruptCheckpoint when none verifies, std::system_error when it cannot be read.
 Checkpoint load_checkpoint(const CheckpointPlace& place);
 
 // The folder of that checkpoint, once its step is known.
