@@ -76,13 +76,15 @@ int lock_folder(const fs::path& folder) {
   return -1;
 }
 
-// The lock of a killed run is gone with it, so a folder that can be locked is nobody's.
-void remove_leftovers(const fs::path& output) {
+// The lock of a killed run is gone with it, so a folder that can be locked is nobody's. `own`
+// stays.
+void remove_leftovers(const fs::path& output, const fs::path& own = {}) {
   std::error_code ignored;
   const std::string prefix = unfinished_prefix(output);
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(output.parent_path(), ignored)) {
-    if (entry.path().filename().string().starts_with(prefix)) leftovers.push_back(entry.path());
+    const fs::path& path = entry.path();
+    if (path != own && path.filename().string().starts_with(prefix)) leftovers.push_back(path);
   }
   for (const fs::path& leftover : leftovers) {
     const int lock = lock_folder(leftover);
@@ -92,25 +94,53 @@ void remove_leftovers(const fs::path& output) {
   }
 }
 
-fs::path create_unfinished_folder(const fs::path& output) {
+std::string random_name() {
   std::random_device random;
-  for (;;) {
-    const fs::path folder =
-        output.parent_path() / (unfinished_prefix(output) + std::to_string(random()));
-    std::error_code error;
-    if (fs::create_directory(folder, error)) return folder;
-    if (error) throw std::system_error(error, "cannot create " + folder.string());
-  }
+  return std::to_string(random());
+}
+
+// False when the folder is there already.
+bool create_folder(const fs::path& folder) {
+  std::error_code error;
+  const bool created = fs::create_directory(folder, error);
+  if (error) throw std::system_error(error, "cannot create " + folder.string());
+  return created;
 }
 
 // Another run that clears leftovers may take a folder for one before it is locked: then make
 // another. Where the file system knows no locks, nobody clears, and -1 will do.
-std::pair<fs::path, int> create_locked_folder(const fs::path& output) {
+std::pair<WorkPlace, int> create_locked_place(const fs::path& output) {
   for (;;) {
-    fs::path folder = create_unfinished_folder(output);
-    const int lock = lock_folder(folder);
-    if (lock >= 0 || (errno != EWOULDBLOCK && errno != ENOENT)) return {std::move(folder), lock};
+    WorkPlace place = work_place(output, random_name());
+    if (!create_folder(place.root)) continue;
+    const int lock = lock_folder(place.root);
+    if (lock >= 0 || (errno != EWOULDBLOCK && errno != ENOENT)) return {std::move(place), lock};
   }
+}
+
+// The lock of a work place of this name, which may have been there.
+int lock_place(const WorkPlace& place, const fs::path& output) {
+  for (;;) {
+    create_folder(place.root);
+    const int lock = lock_folder(place.root);
+    if (lock < 0 && errno == EWOULDBLOCK) {
+      throw std::invalid_argument("output " + output.string() +
+                                  " is being made by another process: wait until it is done");
+    }
+    // Somebody may have taken it for a leftover before it was locked.
+    if (lock < 0 && errno != ENOENT) return lock;
+    if (lock >= 0 && fs::exists(place.root)) return lock;
+    if (lock >= 0) ::close(lock);
+  }
+}
+
+fs::path checked_output(const fs::path& output) {
+  fs::path place = fs::absolute(output).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();  // "corpus/"
+  if (!place.has_filename()) {
+    throw std::invalid_argument("output " + output.string() + " cannot be a corpus");
+  }
+  return place;
 }
 
 void sync_tree(const fs::path& folder) {
@@ -154,6 +184,18 @@ void write_corpus_file(const fs::path& file, const std::string& text) {
   write_corpus_file(file, std::as_bytes(std::span(text)));
 }
 
+void replace_corpus_file(const fs::path& file, std::span<const std::byte> bytes) {
+  const fs::path written = file.string() + ".new";
+  std::error_code ignored;
+  fs::remove(written, ignored);  // left by a killed run
+  write_corpus_file(written, bytes);
+  if (::rename(written.c_str(), file.c_str()) != 0) refuse("cannot create", file);
+}
+
+void replace_corpus_file(const fs::path& file, const std::string& text) {
+  replace_corpus_file(file, std::as_bytes(std::span(text)));
+}
+
 void sync_corpus_folder(const fs::path& folder) {
   const Opened opened(folder, O_RDONLY | O_DIRECTORY, "cannot open");
   if (::fsync(opened.get()) != 0) refuse("cannot sync", folder);
@@ -168,32 +210,49 @@ std::string read_corpus_text(const fs::path& file, std::size_t max_bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+WorkPlace work_place(const fs::path& output, const std::string& job) {
+  const fs::path place = checked_output(output);
+  return {place.parent_path() / (unfinished_prefix(place) + job)};
+}
+
 UnfinishedCorpus::UnfinishedCorpus(const fs::path& output, bool force)
-    : output_(fs::absolute(output).lexically_normal()), force_(force) {
-  if (!output_.has_filename()) output_ = output_.parent_path();  // "corpus/"
-  if (!output_.has_filename()) {
-    throw std::invalid_argument("output " + output.string() + " cannot be a corpus");
-  }
-  check_output(output_, force);
+    : output_(checked_output(output)), force_(force) {
+  prepare_parent();
+  remove_leftovers(output_);
+  std::tie(place_, lock_) = create_locked_place(output_);
+  create_folder(place_.corpus());
+  create_folder(place_.scratch());
+}
+
+UnfinishedCorpus::UnfinishedCorpus(const fs::path& output, bool force, const std::string& job)
+    : output_(checked_output(output)), force_(force), place_(work_place(output, job)) {
+  prepare_parent();
+  remove_leftovers(output_, place_.root);
+  lock_ = lock_place(place_, output_);
+  create_folder(place_.corpus());
+  create_folder(place_.scratch());
+}
+
+void UnfinishedCorpus::prepare_parent() const {
+  check_output(output_, force_);
   std::error_code error;
   fs::create_directories(output_.parent_path(), error);
   if (error) throw std::system_error(error, "cannot create " + output_.parent_path().string());
-  remove_leftovers(output_);
-  std::tie(folder_, lock_) = create_locked_folder(output_);
 }
 
 UnfinishedCorpus::~UnfinishedCorpus() {
   std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  fs::remove_all(place_.root, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 
 void UnfinishedCorpus::publish() {
-  sync_tree(folder_);
+  const fs::path finished = folder();
+  sync_tree(finished);
   std::error_code ignored;
   if (force_ && fs::exists(output_, ignored)) {
-    replace(folder_, output_);
-  } else if (::rename(folder_.c_str(), output_.c_str()) != 0) {
+    replace(finished, output_);
+  } else if (::rename(finished.c_str(), output_.c_str()) != 0) {
     refuse("cannot create", output_);
   }
   sync_corpus_folder(output_.parent_path());

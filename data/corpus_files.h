@@ -12,6 +12,11 @@ namespace tupelo {
 void write_corpus_file(const std::filesystem::path& file, std::span<const std::byte> bytes);
 void write_corpus_file(const std::filesystem::path& file, const std::string& text);
 
+// The same, so that the file exists with all of its bytes or not at all; one of its name is
+// replaced. Throws std::system_error.
+void replace_corpus_file(const std::filesystem::path& file, std::span<const std::byte> bytes);
+void replace_corpus_file(const std::filesystem::path& file, const std::string& text);
+
 // Makes the names inside a folder durable. Throws std::system_error.
 void sync_corpus_folder(const std::filesystem::path& folder);
 
@@ -19,27 +24,43 @@ void sync_corpus_folder(const std::filesystem::path& folder);
 // `max_bytes`, std::system_error when the system refuses.
 std::string read_corpus_text(const std::filesystem::path& file, std::size_t max_bytes);
 
-// A corpus in the making: a hidden sibling of the place where it is to stand.
+// Where a corpus is made that is to stand at `output`, and what is needed on the way. A job that a
+// killed run has begun is found again by its name.
+struct WorkPlace {
+  std::filesystem::path root;  // a hidden sibling of `output`
+  std::filesystem::path corpus() const { return root / "corpus"; }
+  std::filesystem::path scratch() const { return root / "scratch"; }
+};
+WorkPlace work_place(const std::filesystem::path& output, const std::string& job);
+
+// A corpus in the making.
 class UnfinishedCorpus {
  public:
   // Creates missing parents of `output`, removes what earlier, killed runs left beside it, and
-  // makes the folder. An existing `output` is refused with std::invalid_argument, unless `force`
-  // and it is a corpus or an empty folder. Throws std::system_error.
+  // makes the work place. An existing `output` is refused with std::invalid_argument, unless
+  // `force` and it is a corpus or an empty folder. Throws std::system_error.
   UnfinishedCorpus(const std::filesystem::path& output, bool force);
-  // Removes the folder, unless publish() has moved it.
+  // The same, but what a killed run of the same `job` (letters and digits) left stays. Throws
+  // std::invalid_argument when the job is at work elsewhere.
+  UnfinishedCorpus(const std::filesystem::path& output, bool force, const std::string& job);
+  // Removes the work place.
   ~UnfinishedCorpus();
   UnfinishedCorpus(const UnfinishedCorpus&) = delete;
 
-  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path folder() const { return place_.corpus(); }
+  std::filesystem::path scratch() const { return place_.scratch(); }
 
-  // Syncs all folders and moves the corpus to `output`, in one step; a corpus that stood there is
-  // removed afterwards. Throws std::system_error.
+  // Syncs all folders of the corpus and moves it to `output`, in one step; a corpus that stood
+  // there is removed afterwards. Throws std::system_error.
   void publish();
 
  private:
-  std::filesystem::path output_, folder_;
+  void prepare_parent() const;
+
+  std::filesystem::path output_;
   bool force_;
-  int lock_ = -1;  // of the folder, held for life: tells it from one that a killed run left
+  WorkPlace place_;
+  int lock_ = -1;  // of the root, held for life: tells it from one that a killed run left
 };
 
 }  // namespace tupelo

@@ -36,17 +36,19 @@ Json payload_json(const std::vector<ByteRange>& payload) {
   return list;
 }
 
+Json shard_json(const ShardSummary& shard) {
+  return {{"file", shard.file},
+          {"bytes", shard.bytes},
+          {"tokens", shard.tokens},
+          {"documents", shard.documents},
+          {"sha256", shard.sha256},
+          {"payload", payload_json(shard.payload)},
+          {"structure_sha256", shard.structure_sha256}};
+}
+
 Json split_json(const std::vector<ShardSummary>& shards) {
   Json list = Json::array();
-  for (const ShardSummary& shard : shards) {
-    list.push_back({{"file", shard.file},
-                    {"bytes", shard.bytes},
-                    {"tokens", shard.tokens},
-                    {"documents", shard.documents},
-                    {"sha256", shard.sha256},
-                    {"payload", payload_json(shard.payload)},
-                    {"structure_sha256", shard.structure_sha256}});
-  }
+  for (const ShardSummary& shard : shards) list.push_back(shard_json(shard));
   return {{"documents", documents_of(shards)}, {"tokens", tokens_of(shards)}, {"shards", list}};
 }
 
@@ -164,19 +166,24 @@ std::vector<ByteRange> read_payload(const IndexReader& reader, const Json& shard
   return payload;
 }
 
+ShardSummary read_shard(const IndexReader& reader, const Json& shard) {
+  ShardSummary summary = {.file = reader.text(shard, "file"),
+                          .bytes = reader.number(shard, "bytes"),
+                          .tokens = reader.number(shard, "tokens"),
+                          .documents = reader.number(shard, "documents"),
+                          .sha256 = reader.text(shard, "sha256"),
+                          .payload = read_payload(reader, shard),
+                          .structure_sha256 = reader.text(shard, "structure_sha256")};
+  check_file_name(reader, summary.file);
+  return summary;
+}
+
 std::vector<ShardSummary> read_split(const IndexReader& reader, Split split) {
   const std::string name = split_name(split);
   const Json& entry = reader.member(reader.member(reader.root(), "splits"), name.c_str());
   std::vector<ShardSummary> shards;
   for (const Json& shard : reader.list(entry, "shards")) {
-    shards.push_back({.file = reader.text(shard, "file"),
-                      .bytes = reader.number(shard, "bytes"),
-                      .tokens = reader.number(shard, "tokens"),
-                      .documents = reader.number(shard, "documents"),
-                      .sha256 = reader.text(shard, "sha256"),
-                      .payload = read_payload(reader, shard),
-                      .structure_sha256 = reader.text(shard, "structure_sha256")});
-    check_file_name(reader, shards.back().file);
+    shards.push_back(read_shard(reader, shard));
   }
   if (reader.number(entry, "tokens") != tokens_of(shards) ||
       reader.number(entry, "documents") != documents_of(shards)) {
@@ -296,6 +303,13 @@ std::string format_corpus_index(const CorpusIndex& index) {
 
 std::string read_corpus_index_text(const fs::path& corpus) {
   return read_corpus_text(corpus / "index.json", kMaxIndexBytes);
+}
+
+std::string format_shard_summary(const ShardSummary& shard) { return shard_json(shard).dump(); }
+
+ShardSummary read_shard_summary(const fs::path& file) {
+  const IndexReader reader(file, read_corpus_text(file, kMaxIndexBytes));
+  return read_shard(reader, reader.root());
 }
 
 CorpusIndex read_corpus_index(const fs::path& corpus) {

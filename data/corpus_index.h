@@ -37,6 +37,11 @@ std::string corpus_digest(const CorpusIndex& index);
 // The text of index.json. The digest is computed, not taken from `index.info`.
 std::string format_corpus_index(const CorpusIndex& index);
 
+// A shard's entry in index.json by itself.
+std::string format_shard_summary(const ShardSummary& shard);
+// Throws CorpusError that names the file and the key.
+ShardSummary read_shard_summary(const std::filesystem::path& file);
+
 // Throws CorpusError that names the file and the key.
 CorpusIndex read_corpus_index(const std::filesystem::path& corpus);
 

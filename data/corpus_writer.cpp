@@ -17,10 +17,6 @@ std::string unnumbered_name(Split split, std::size_t shard) {
   return split_name(split) + "/shard-" + five_digits(shard) + ".h5";
 }
 
-std::string final_name(Split split, std::size_t shard, std::size_t shards) {
-  return split_name(split) + "/shard-" + five_digits(shard) + "-of-" + five_digits(shards) + ".h5";
-}
-
 void create_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directory(folder, error);
@@ -28,6 +24,10 @@ void create_folder(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+std::string shard_file_name(Split split, std::size_t shard, std::size_t shards) {
+  return split_name(split) + "/shard-" + five_digits(shard) + "-of-" + five_digits(shards) + ".h5";
+}
 
 bool is_held_out(std::uint64_t hash, double fraction) {
   // 53 bits of the hash are what a double holds exactly.
@@ -70,7 +70,7 @@ void CorpusWriter::write_shard(SplitWriter& writer) {
 
 void CorpusWriter::name_shards(SplitWriter& writer) const {
   for (std::size_t i = 0; i < writer.shards.size(); ++i) {
-    writer.shards[i].file = final_name(writer.split, i, writer.shards.size());
+    writer.shards[i].file = shard_file_name(writer.split, i, writer.shards.size());
     std::error_code error;
     std::filesystem::rename(folder_ / unnumbered_name(writer.split, i),
                             folder_ / writer.shards[i].file, error);

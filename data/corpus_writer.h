@@ -52,6 +52,9 @@ class CorpusWriter {
 class UnfinishedCorpus;
 void publish_corpus(UnfinishedCorpus& corpus, const CorpusIndex& index);
 
+// Where in the corpus a shard of a split lies; both count from 0 up.
+std::string shard_file_name(Split split, std::size_t shard, std::size_t shards);
+
 // Whether a document with this hash is held out.
 bool is_held_out(std::uint64_t hash, double fraction);
 

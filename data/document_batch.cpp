@@ -13,13 +13,18 @@ namespace {
 
 constexpr std::size_t kMostDamageTold = 20;
 
+// Its documents are whole files.
+bool is_page(TextFormat format) {
+  return format == TextFormat::kHtml || format == TextFormat::kManual ||
+         format == TextFormat::kRestructured;
+}
+
 }  // namespace
 
 bool read_document_batch(DocumentReader& reader, std::size_t bytes, DocumentBatch& batch) {
-  std::size_t sum = 0;
   RawDocument document;
-  while (sum < bytes && reader.next(document)) {
-    sum += document.text.size() + sizeof(RawDocument);
+  while (batch.bytes < bytes && reader.next(document)) {
+    batch.bytes += document.text.size() + sizeof(RawDocument);
     batch.documents.push_back(std::move(document));
     document = {};
   }
@@ -30,28 +35,26 @@ void TextCounts::add(const TextCounts& other) {
   invalid_bytes += other.invalid_bytes;
   dropped_lines += other.dropped_lines;
   damaged_records += other.damaged_records;
-  for (const std::string& reason : other.damage) {
-    if (damage.size() < kMostDamageTold) damage.push_back(reason);
+  for (const DamagedRecord& record : other.damage) {
+    if (damage.size() < kMostDamageTold) damage.push_back(record);
   }
 }
 
 std::string TextExtractor::extract(RawDocument& document, TextCounts& counts) const {
-  const TextSource& source = sources_[document.source];
-  const std::string place = source.file.string() + ":" + std::to_string(document.line);
-  if (!document.damage.empty()) throw CorpusError(place + ": " + document.damage);
+  if (!document.damage.empty()) throw CorpusError(document.damage);
   if (options_.invalid_bytes == InvalidBytes::kReplace) {
     counts.invalid_bytes += replace_invalid_bytes(document.text);
   } else {
     counts.invalid_bytes += drop_invalid_lines(document.text, counts.dropped_lines);
     if (document.text.empty()) return {};
   }
-  switch (source.format) {
+  switch (sources_[document.source].format) {
     case TextFormat::kJsonLines:
-      return text_of_json_line(document.text, options_.text_key, place);
+      return text_of_json_line(document.text, options_.text_key);
     case TextFormat::kHtml:
-      return text_of_html(document.text, source.file.string());
+      return text_of_html(document.text);
     case TextFormat::kManual:
-      return text_of_manual(document.text, source.file.string());
+      return text_of_manual(document.text);
     case TextFormat::kRestructured:
       return text_of_restructured(document.text);
     default:
@@ -61,12 +64,16 @@ std::string TextExtractor::extract(RawDocument& document, TextCounts& counts) co
 
 std::optional<std::string> TextExtractor::text_of(RawDocument&& document,
                                                   TextCounts& counts) const {
+  TextPlace place = document.place();
+  if (is_page(sources_[place.source].format)) place.line = 0;
   try {
     return extract(document, counts);
   } catch (const CorpusError& error) {
-    if (options_.damaged_input == DamagedInput::kRefuse) throw;
+    if (options_.damaged_input == DamagedInput::kRefuse) {
+      throw CorpusError(text_place(place, sources_) + ": " + error.what());
+    }
     ++counts.damaged_records;
-    if (counts.damage.size() < kMostDamageTold) counts.damage.emplace_back(error.what());
+    if (counts.damage.size() < kMostDamageTold) counts.damage.push_back({place, error.what()});
     return std::nullopt;
   }
 }

@@ -14,17 +14,24 @@ namespace tupelo {
 
 struct DocumentBatch {
   std::vector<RawDocument> documents;
+  std::size_t bytes = 0;  // of their texts and of what holds them
 };
 
 // Fills `batch` with about `bytes` of text, at least one document; false when there is none left.
 bool read_document_batch(DocumentReader& reader, std::size_t bytes, DocumentBatch& batch);
+
+// A record that held no text.
+struct DamagedRecord {
+  TextPlace place;
+  std::string reason;  // what is wrong there
+};
 
 // What extraction met.
 struct TextCounts {
   std::uint64_t invalid_bytes = 0;  // of no character, or zero
   std::uint64_t dropped_lines = 0;  // because of them
   std::uint64_t damaged_records = 0;
-  std::vector<std::string> damage;  // why, of the first few of them
+  std::vector<DamagedRecord> damage;  // the first few of them
 
   void add(const TextCounts& other);
 };

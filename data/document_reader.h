@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/input/file_documents.h"
+#include "data/text_group.h"
 #include "data/text_source.h"
 
 namespace tupelo {
@@ -20,6 +21,9 @@ class DocumentReader {
  public:
   // `sources` must outlive the reader.
   explicit DocumentReader(const std::vector<TextSource>& sources, ReadOptions options = {});
+  // The documents of a group of them.
+  DocumentReader(const std::vector<TextSource>& sources, ReadOptions options,
+                 const TextGroup& group);
 
   // False after the last document of the last file. Throws CorpusError when a file is not what it
   // should be, unless `options` say to skip: then it ends where it stopped making sense, or gives
@@ -30,7 +34,7 @@ class DocumentReader {
   // Of the files, so compressed bytes where they are compressed.
   std::uint64_t bytes_read() const;
 
-  // Those that ended early, so far.
+  // Files that ended early, so far.
   const std::vector<DamagedFile>& damaged_files() const { return damaged_files_; }
 
  private:
@@ -38,7 +42,8 @@ class DocumentReader {
 
   const std::vector<TextSource>& sources_;
   const ReadOptions options_;
-  std::size_t source_ = 0;
+  const TextGroup group_;
+  std::size_t source_;
   std::unique_ptr<FileDocuments> documents_;
   std::vector<DamagedFile> damaged_files_;
   std::uint64_t bytes_of_done_files_ = 0;

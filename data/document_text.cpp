@@ -175,14 +175,13 @@ std::uint64_t drop_invalid_lines(std::string& text, std::uint64_t& dropped_lines
   return bytes;
 }
 
-std::string text_of_json_line(std::string_view line, const std::string& key,
-                              const std::string& place) {
+std::string text_of_json_line(std::string_view line, const std::string& key) {
   MemberListener listener(path_of(key));
   const bool parsed = nlohmann::json::sax_parse(line, &listener);
-  if (!parsed) throw CorpusError(place + ": is not JSON: " + reason_of(listener.error));
-  if (!listener.is_object) throw CorpusError(place + ": is not a JSON object");
-  if (!listener.found) throw CorpusError(place + ": has no key '" + key + "'");
-  if (!listener.is_text) throw CorpusError(place + ": key '" + key + "' is not a string");
+  if (!parsed) throw CorpusError("is not JSON: " + reason_of(listener.error));
+  if (!listener.is_object) throw CorpusError("is not a JSON object");
+  if (!listener.found) throw CorpusError("has no key '" + key + "'");
+  if (!listener.is_text) throw CorpusError("key '" + key + "' is not a string");
   return std::move(listener.text);
 }
 

@@ -20,9 +20,8 @@ std::uint64_t drop_invalid_lines(std::string& text, std::uint64_t& dropped_lines
 
 // The string under `key` of the JSON object that `line` is, where "a.b" is key b of the object
 // under a, and "a\.b" a key with a dot; other members may be of any kind. Throws CorpusError that
-// begins with `place` ("file:line").
-std::string text_of_json_line(std::string_view line, const std::string& key,
-                              const std::string& place);
+// says what the line lacks, but not where it stands.
+std::string text_of_json_line(std::string_view line, const std::string& key);
 
 // ASCII white space and U+3000, the space of Chinese text, only.
 bool is_blank(std::string_view text);

@@ -53,6 +53,8 @@ struct PrepareOptions {
   TokenizerKind train_kind = TokenizerKind::kWordPiece;
   std::uint32_t vocab_multiple = 1;  // a trained vocabulary is padded to a multiple of this
   std::uint64_t min_count = 2;  // occurrences that a character or a merge needs for the vocabulary
+  // A vocabulary is learnt from about so many bytes of the files, taken evenly; 0: from all.
+  std::uint64_t vocab_text_bytes = std::uint64_t{1} << 30;
   // Of tokenizers that do not say it themselves: vocab.txt and vocab.json, and those to train.
   bool lowercase = true;          // WordPiece
   bool add_prefix_space = false;  // byte-level BPE
@@ -60,8 +62,11 @@ struct PrepareOptions {
   double held_out = 0.01;                  // fraction of documents, chosen by document hash
   std::uint64_t shard_tokens = 64u << 20;  // a shard is closed at the first document past this
   std::string language = "zh";
-  int threads = 1;
+  int threads = 1;     // of each process
   bool force = false;  // replace an existing corpus
+  // Processes share the input out in units of so many bytes; work is lost by half of them when one
+  // is killed.
+  std::uint64_t unit_bytes = std::uint64_t{64} << 20;
   // Where words begin: by a dictionary in jieba's format, and the user's own on top of it, or by
   // spaces between the words of the input; neither: as the tokenizer sees words, each Chinese
   // character one.
@@ -72,9 +77,22 @@ struct PrepareOptions {
 };
 
 struct PrepareProgress {
-  std::string phase;  // "clean" (looking for duplicates), "vocabulary", "tokenize", "verify"
+  // "clean" and "compare" (looking for duplicates), "vocabulary", "tokenize", "shards", "verify"
+  std::string phase;
   std::uint64_t done_bytes = 0, total_bytes = 0;
+  std::uint64_t skipped_bytes = 0;  // of those done, what a killed run had left
   std::uint64_t documents = 0, tokens = 0;
+};
+
+// The processes that prepare a corpus together, on a file system that they share. All of them run
+// prepare_corpus() with equal options, except for `threads`.
+struct PrepareTeam {
+  int rank = 0, size = 1;
+  // Runs the action and returns when every process has run its own. When it threw on one, throws on
+  // all, and waits no longer.
+  std::function<void(const std::function<void()>&)> together = [](const auto& action) { action(); };
+  // Whether the value is true on every process.
+  std::function<bool(bool)> all_agree = [](bool value) { return value; };
 };
 
 // What a file gave.
@@ -103,12 +121,21 @@ struct PrepareReport {
   double tokenize_seconds = 0;        // wall clock, tokenizing and writing
 };
 
-// Writes into a temporary sibling of `output` and renames at the end, so that a corpus exists
-// entirely or not at all. The same inputs and options give the same bytes for any number of
-// threads. Memory does not grow with the input. Throws std::invalid_argument (options), CorpusError
-// (inputs without text, damaged vocabulary), std::system_error (files). `progress` is called from
-// the calling thread.
+// Writes into a hidden sibling of `output` and renames at the end, so that a corpus exists entirely
+// or not at all. The same inputs and options give the same bytes for any number of threads and
+// processes. An error leaves nothing behind; what a killed run left is gone on with when the same
+// is asked for again, and gives the same bytes, too. Otherwise the next run removes it.
+//
+// Memory does not grow with the input: beside vocabulary and dictionaries a process needs about 3
+// MB for each thread, a shard twice, and CleaningOptions::sort_bytes. The disk holds the corpus
+// twice (as `unit_bytes` pieces, then as shards), and before that 24 bytes for each fingerprint of
+// cleaning.
+//
+// Collective over the team; only its first process reports. Throws std::invalid_argument (options),
+// CorpusError (inputs without text, damaged vocabulary), std::system_error (files), and what
+// `team.together` throws. `progress` is called from the calling thread of the first process.
 PrepareReport prepare_corpus(const PrepareOptions& options,
-                             const std::function<void(const PrepareProgress&)>& progress = {});
+                             const std::function<void(const PrepareProgress&)>& progress = {},
+                             const PrepareTeam& team = {});
 
 }  // namespace tupelo

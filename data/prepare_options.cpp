@@ -12,6 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostShardTokens = std::uint64_t{256} << 20;
 constexpr int kMostThreads = 1024;
+constexpr std::uint64_t kLeastUnitBytes = 256, kMostUnitBytes = std::uint64_t{1} << 30;
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument(what);
@@ -52,6 +53,9 @@ void check_values(const PrepareOptions& options) {
   require(options.threads >= 1 && options.threads <= kMostThreads,
           "threads " + std::to_string(options.threads) + " is not between 1 and " +
               std::to_string(kMostThreads));
+  require(options.unit_bytes >= kLeastUnitBytes && options.unit_bytes <= kMostUnitBytes,
+          "units of " + std::to_string(options.unit_bytes) + " bytes are not between " +
+              std::to_string(kLeastUnitBytes) + " and " + std::to_string(kMostUnitBytes));
   check_language(options.language);
   check_segmenter(options);
   check_cleaning_options(options.cleaning);

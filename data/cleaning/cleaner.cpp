@@ -59,7 +59,7 @@ CleaningReport Cleaner::empty_report() const {
   return report;
 }
 
-void Cleaner::clean(std::string& text, const Place& place, CleaningReport& report) const {
+void Cleaner::clean(std::string& text, const TextPlace& place, CleaningReport& report) const {
   ++report.documents_before;
   report.bytes_before += text.size();
   for (std::size_t i = 0; i < rules_.size() && !text.empty(); ++i) {
@@ -92,7 +92,7 @@ std::vector<Fingerprint> Cleaner::fingerprints(std::string_view text, std::uint6
 }
 
 void Cleaner::drop_duplicates(std::string& text, std::span<const std::uint64_t> positions,
-                              const Place& place, CleaningReport& report) const {
+                              const TextPlace& place, CleaningReport& report) const {
   if (positions.empty()) return;
   const auto log = [&](DuplicateRule rule) {
     return RuleLog(report.rules[rules_.size() + rule], place);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,8 +26,6 @@ struct CleaningReport {
 // Any thread may ask it.
 class Cleaner {
  public:
-  using Place = std::function<std::string()>;
-
   // Throws std::invalid_argument (check_cleaning_options).
   Cleaner(const CleaningOptions& options, const std::string& language);
 
@@ -36,7 +33,7 @@ class Cleaner {
   bool looks_for_duplicates() const;
 
   // Applies the rules that look at a single document; one that is dropped becomes empty.
-  void clean(std::string& text, const Place& place, CleaningReport& report) const;
+  void clean(std::string& text, const TextPlace& place, CleaningReport& report) const;
 
   // What to compare a clean document with others by.
   std::vector<Fingerprint> fingerprints(std::string_view text, std::uint64_t document,
@@ -44,7 +41,7 @@ class Cleaner {
 
   // Takes out what was there before: `positions`, ascending, are those of this document.
   void drop_duplicates(std::string& text, std::span<const std::uint64_t> positions,
-                       const Place& place, CleaningReport& report) const;
+                       const TextPlace& place, CleaningReport& report) const;
 
  private:
   const CleaningOptions options_;

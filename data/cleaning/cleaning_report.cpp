@@ -52,13 +52,15 @@ std::string cell(const std::string& text) {
   return std::string("<td class=n>").append(text).append("</td>");
 }
 
-void append_rule(const RuleReport& rule, std::uint64_t all_bytes, std::string& page) {
+void append_rule(const RuleReport& rule, const std::vector<TextSource>& sources,
+                 std::uint64_t all_bytes, std::string& page) {
   page += "<tr><th>" + escaped(rule.name) + "</th><td>" + escaped(rule.what) + "</td>";
   page += cell(grouped(rule.documents)) + cell(grouped(rule.lines)) + cell(grouped(rule.bytes)) +
           cell(percent(rule.bytes, all_bytes)) + "</tr>\n";
   for (const CleaningExample& example : rule.examples) {
-    page += "<tr class=e><td></td><td colspan=5><code>" + escaped(example.place) + "</code> " +
-            escaped(example.text) + "</td></tr>\n";
+    page += "<tr class=e><td></td><td colspan=5><code>" +
+            escaped(text_place(example.place, sources)) + "</code> " + escaped(example.text) +
+            "</td></tr>\n";
   }
 }
 
@@ -71,12 +73,13 @@ constexpr const char* kStyle =
 
 }  // namespace
 
-std::string format_report_json(const CleaningReport& report) {
+std::string format_report_json(const CleaningReport& report,
+                               const std::vector<TextSource>& sources) {
   Json rules = Json::array();
   for (const RuleReport& rule : report.rules) {
     Json examples = Json::array();
     for (const CleaningExample& example : rule.examples) {
-      examples.push_back({{"place", example.place}, {"text", example.text}});
+      examples.push_back({{"place", text_place(example.place, sources)}, {"text", example.text}});
     }
     rules.push_back({{"name", rule.name},
                      {"what", rule.what},
@@ -92,7 +95,8 @@ std::string format_report_json(const CleaningReport& report) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string format_report_html(const CleaningReport& report) {
+std::string format_report_html(const CleaningReport& report,
+                               const std::vector<TextSource>& sources) {
   std::string page =
       "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><title>What cleaning did</title><style>";
   page += kStyle;
@@ -105,7 +109,7 @@ std::string format_report_html(const CleaningReport& report) {
       "<table><tr><th>rule</th><th>what it looks for</th><th class=n>documents dropped</th>"
       "<th class=n>lines dropped or changed</th><th class=n>bytes taken away</th>"
       "<th class=n>share of bytes</th></tr>\n";
-  for (const RuleReport& rule : report.rules) append_rule(rule, report.bytes_before, page);
+  for (const RuleReport& rule : report.rules) append_rule(rule, sources, report.bytes_before, page);
   page += "</table>\n";
   return page;
 }

@@ -37,7 +37,7 @@ void RuleReport::add(const RuleReport& later) {
 }
 
 void RuleLog::show(std::string_view text) {
-  if (report_.examples.size() < kExamples) report_.examples.push_back({place_(), excerpt(text)});
+  if (report_.examples.size() < kExamples) report_.examples.push_back({place_, excerpt(text)});
 }
 
 void RuleLog::drop_document(std::string_view text) {

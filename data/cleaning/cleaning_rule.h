@@ -2,19 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/cleaning/cleaning_options.h"
+#include "data/text_place.h"
 
 namespace tupelo {
 
 struct CleaningExample {
-  std::string place;  // "file:line" where the document begins
-  std::string text;   // the beginning of what was dropped or changed
+  TextPlace place;   // where the document begins
+  std::string text;  // the beginning of what was dropped or changed
 };
 
 struct RuleReport {
@@ -31,9 +31,7 @@ struct RuleReport {
 // Writes down what a rule does to one document.
 class RuleLog {
  public:
-  // `place` is asked only for examples.
-  RuleLog(RuleReport& report, const std::function<std::string()>& place)
-      : report_(report), place_(place) {}
+  RuleLog(RuleReport& report, const TextPlace& place) : report_(report), place_(place) {}
 
   void drop_document(std::string_view text);
   void drop_line(std::string_view line);
@@ -43,7 +41,7 @@ class RuleLog {
   void show(std::string_view text);
 
   RuleReport& report_;
-  const std::function<std::string()>& place_;
+  const TextPlace place_;
 };
 
 // Any thread may ask it.

@@ -33,24 +33,13 @@ void DuplicateFinder::finish() {
   duplicates_.finish();
 }
 
-void DuplicateFinder::Positions::advance() {
+std::optional<std::uint64_t> DuplicateFinder::Positions::next() {
   std::uint64_t position = 0;
   do {
-    if (!reader_.next(position)) {
-      next_.reset();
-      return;
-    }
-  } while (next_ && position == *next_);
-  next_ = position;
-}
-
-std::vector<std::uint64_t> DuplicateFinder::Positions::take_below(std::uint64_t end) {
-  std::vector<std::uint64_t> taken;
-  while (next_ && *next_ < end) {
-    taken.push_back(*next_);
-    advance();
-  }
-  return taken;
+    if (!reader_.next(position)) return std::nullopt;
+  } while (last_ && position == *last_);
+  last_ = position;
+  return position;
 }
 
 }  // namespace tupelo

@@ -26,15 +26,12 @@ class DuplicateFinder {
   // Positions of all texts but the first (by position) of equal fingerprints, ascending, each once.
   class Positions {
    public:
-    explicit Positions(const DuplicateFinder& finder) : reader_(finder.duplicates_) { advance(); }
-    // Those below `end` that were not yet given.
-    std::vector<std::uint64_t> take_below(std::uint64_t end);
+    explicit Positions(const DuplicateFinder& finder) : reader_(finder.duplicates_) {}
+    std::optional<std::uint64_t> next();
 
    private:
-    void advance();
-
     ExternalSorter<std::uint64_t>::Reader reader_;
-    std::optional<std::uint64_t> next_;
+    std::optional<std::uint64_t> last_;
   };
 
  private:

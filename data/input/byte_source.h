@@ -24,6 +24,11 @@ struct FileState {
   bool operator==(const FileState&) const = default;
 };
 
+// Bytes [begin, end) of a file.
+struct FileRange {
+  std::uint64_t begin = 0, end = 0;
+};
+
 // Throws std::system_error that names the file.
 FileState file_state(const std::filesystem::path& file);
 

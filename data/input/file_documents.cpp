@@ -6,6 +6,7 @@
 #include "data/document_text.h"
 #include "data/errors.h"
 #include "data/input/message_catalogue.h"
+#include "data/input/plain_file.h"
 #include "data/input/text_bytes.h"
 #include "data/line_reader.h"
 
@@ -115,51 +116,53 @@ std::optional<std::string_view> field_of(std::string_view line, std::size_t colu
   return line.substr(0, line.find('\t'));
 }
 
+bool is_column_number(const std::string& name) {
+  return name.find_first_not_of("0123456789") == std::string::npos && name.size() < 10;
+}
+
+// Where the texts of a table stand, from 0: by the number from 1 that `name` is, or by the first
+// line, which is taken from `records`. None when the table is empty.
+std::optional<std::size_t> find_column(Records& records, const std::string& name,
+                                       const std::string& file) {
+  if (is_column_number(name)) return std::stoul(name) - 1;
+  RawDocument header;
+  if (!records.next(header)) return std::nullopt;
+  for (std::size_t column = 0;; ++column) {
+    const auto field = field_of(header.text, column);
+    if (!field) {
+      throw CorpusError(file + ":" + std::to_string(header.line) + ": has no column '" + name +
+                        "' in its first line; a number stands for a column of a file without "
+                        "names");
+    }
+    if (*field == name) return column;
+  }
+}
+
 class TableDocuments : public FileDocuments {
  public:
-  TableDocuments(Text text, std::string column, std::string file)
-      : records_(std::move(text)), name_(std::move(column)) {
-    if (name_.find_first_not_of("0123456789") == std::string::npos && name_.size() < 10) {
-      column_ = std::stoul(name_) - 1;
-    } else {
-      find_column(file);
-    }
-  }
+  TableDocuments(Text text, const std::string& name, const std::string& file)
+      : records_(std::move(text)), name_(name), column_(find_column(records_, name, file)) {}
+  // Behind the first line.
+  TableDocuments(Text text, const std::string& name, std::optional<std::size_t> column)
+      : records_(std::move(text)), name_(name), column_(column) {}
+
   bool next(RawDocument& document) override {
-    if (empty_ || !records_.next(document)) return false;
+    if (!column_ || !records_.next(document)) return false;
     if (!document.damage.empty()) return true;
-    const auto field = field_of(document.text, column_);
+    const auto field = field_of(document.text, *column_);
     if (field) {
       document.text = std::string(*field);
     } else {
-      document.damage = "has no column " + std::to_string(column_ + 1) + " ('" + name_ + "')";
+      document.damage = "has no column " + std::to_string(*column_ + 1) + " ('" + name_ + "')";
     }
     return true;
   }
   std::uint64_t bytes_read() const override { return records_.bytes_read(); }
 
  private:
-  void find_column(const std::string& file) {
-    RawDocument header;
-    empty_ = !records_.next(header);
-    for (std::size_t column = 0; !empty_; ++column) {
-      const auto field = field_of(header.text, column);
-      if (!field) {
-        throw CorpusError(file + ":" + std::to_string(header.line) + ": has no column '" + name_ +
-                          "' in its first line; a number stands for a column of a file without "
-                          "names");
-      }
-      if (*field == name_) {
-        column_ = column;
-        return;
-      }
-    }
-  }
-
   Records records_;
   std::string name_;
-  std::size_t column_ = 0;
-  bool empty_ = false;
+  std::optional<std::size_t> column_;
 };
 
 class WholeDocument : public FileDocuments {
@@ -198,16 +201,9 @@ class CatalogueDocuments : public FileDocuments {
   std::uint64_t bytes_;
 };
 
-}  // namespace
-
-std::unique_ptr<FileDocuments> open_documents(const TextSource& source,
-                                              const ReadOptions& options) {
+std::unique_ptr<FileDocuments> documents_of(Text text, const TextSource& source,
+                                            const ReadOptions& options) {
   const std::string name = source.file.string();
-  auto bytes = open_byte_source(source.file, source.state ? &*source.state : nullptr);
-  if (source.format == TextFormat::kMessageCatalogue) {
-    return std::make_unique<CatalogueDocuments>(*bytes, name);
-  }
-  Text text = open_text(std::move(bytes), options.encoding, name);
   switch (source.format) {
     case TextFormat::kLinePerDocument:
       return std::make_unique<LineDocuments>(std::move(text));
@@ -222,6 +218,37 @@ std::unique_ptr<FileDocuments> open_documents(const TextSource& source,
     default:
       return std::make_unique<ParagraphDocuments>(std::move(text));
   }
+}
+
+const FileState* state_of(const TextSource& source) {
+  return source.state ? &*source.state : nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<FileDocuments> open_documents(const TextSource& source,
+                                              const ReadOptions& options) {
+  const std::string name = source.file.string();
+  auto bytes = open_byte_source(source.file, state_of(source));
+  if (source.format == TextFormat::kMessageCatalogue) {
+    return std::make_unique<CatalogueDocuments>(*bytes, name);
+  }
+  return documents_of(open_text(std::move(bytes), options.encoding, name), source, options);
+}
+
+std::unique_ptr<FileDocuments> open_documents(const TextSource& source, const ReadOptions& options,
+                                              const FileRange& range) {
+  const std::string name = source.file.string();
+  Text bytes = std::make_unique<PlainFile>(source.file, state_of(source), range);
+  if (range.begin == 0) {
+    return documents_of(open_text(std::move(bytes), options.encoding, name), source, options);
+  }
+  if (source.format != TextFormat::kTabSeparated) {
+    return documents_of(std::move(bytes), source, options);
+  }
+  Records head(open_text(open_byte_source(source.file, state_of(source)), options.encoding, name));
+  const auto column = find_column(head, options.text_column, name);
+  return std::make_unique<TableDocuments>(std::move(bytes), options.text_column, column);
 }
 
 }  // namespace tupelo

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/prepare.h"
+#include "data/text_place.h"
 #include "data/text_source.h"
 
 namespace tupelo {
@@ -19,8 +20,11 @@ inline constexpr std::size_t kMaxDocumentBytes = std::size_t{16} << 20;
 struct RawDocument {
   std::string text;          // not yet taken out of its format: a line of JSON, a page of HTML
   std::uint64_t source = 0;  // index of its file
+  std::uint64_t origin = 0;  // the byte of the file from which lines count
   std::uint64_t line = 0;    // where it begins; of a catalogue, the number of its entry
   std::string damage;        // why this record holds no text; empty when it does
+
+  TextPlace place() const { return {source, origin, line}; }
 };
 
 struct ReadOptions {
@@ -42,5 +46,9 @@ class FileDocuments {
 // Throws what open_byte_source and open_text throw, and CorpusError for a table without the column
 // and for a catalogue that is none.
 std::unique_ptr<FileDocuments> open_documents(const TextSource& source, const ReadOptions& options);
+
+// The same for a part of a file that is_divisible(): bytes between two document boundaries.
+std::unique_ptr<FileDocuments> open_documents(const TextSource& source, const ReadOptions& options,
+                                              const FileRange& range);
 
 }  // namespace tupelo

@@ -116,7 +116,7 @@ void initialize_once() {
 
 }  // namespace
 
-std::string text_of_html(std::string_view page, const std::string& place) {
+std::string text_of_html(std::string_view page) {
   initialize_once();
   const std::unique_ptr<htmlParserCtxt, FreeParser> parser(htmlNewParserCtxt());
   if (!parser || parser->sax == nullptr) throw std::bad_alloc();
@@ -134,7 +134,7 @@ std::string text_of_html(std::string_view page, const std::string& place) {
                          HTML_PARSE_NONET | HTML_PARSE_IGNORE_ENC | HTML_PARSE_NODEFDTD);
   if (listener.out_of_memory) throw std::bad_alloc();
   if (listener.too_deep) {
-    throw CorpusError(place + ": has elements nested deeper than " + std::to_string(kDeepest));
+    throw CorpusError("has elements nested deeper than " + std::to_string(kDeepest));
   }
   return listener.lines.take();
 }

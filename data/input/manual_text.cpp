@@ -278,11 +278,11 @@ bool ManualPage::read_table_line(std::string_view line) {
 
 }  // namespace
 
-std::string text_of_manual(std::string_view page, const std::string& place) {
+std::string text_of_manual(std::string_view page) {
   ManualPage manual;
   manual.read(page);
   if (!manual.is_manual()) {
-    throw CorpusError(place + ": is no manual page: it has none of .TH, .Dd, .SH, .Sh and .so");
+    throw CorpusError("is no manual page: it has none of .TH, .Dd, .SH, .Sh and .so");
   }
   return manual.text();
 }

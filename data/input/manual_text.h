@@ -12,7 +12,7 @@ namespace tupelo {
 // conditionals (.if t, .ie t and what is neither t nor n) and all unknown requests are left out.
 // Escapes give their character (\(em, \[u4E2D], \N'65', \-) or, for fonts, sizes, motions,
 // registers and the like, nothing. A page that only includes another (.so) has no text. `page` is
-// valid UTF-8. Throws CorpusError, which begins with `place`, when there is no such heading at all.
-std::string text_of_manual(std::string_view page, const std::string& place);
+// valid UTF-8. Throws CorpusError, which names no place, when there is no such heading at all.
+std::string text_of_manual(std::string_view page);
 
 }  // namespace tupelo

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -39,12 +40,19 @@ PlainFile::PlainFile(const std::filesystem::path& file, const FileState* expecte
     if (!S_ISREG(status.st_mode)) throw CorpusError(path_.string() + ": is not a regular file");
     opened_ = state_of(status);
     if (expected != nullptr && opened_ != *expected) refuse_change(*expected, opened_);
+    range_ = {0, opened_.bytes};
     char start[kFirstBytes];
     first_.assign(start, read_at(start, kFirstBytes, 0));
   } catch (...) {
     ::close(descriptor_);
     throw;
   }
+}
+
+PlainFile::PlainFile(const std::filesystem::path& file, const FileState* expected,
+                     const FileRange& range)
+    : PlainFile(file, expected) {
+  range_ = {std::min(range.begin, opened_.bytes), std::min(range.end, opened_.bytes)};
 }
 
 PlainFile::~PlainFile() { ::close(descriptor_); }
@@ -77,13 +85,16 @@ std::size_t PlainFile::read_at(char* to, std::size_t most, std::uint64_t from) c
 }
 
 std::size_t PlainFile::read(char* to, std::size_t most) {
-  const std::size_t got = read_at(to, most, done_);
+  const std::uint64_t from = range_.begin + done_;
+  const bool to_the_end = range_.end == opened_.bytes;
+  if (!to_the_end) most = std::min<std::uint64_t>(most, range_.end - from);
+  const std::size_t got = most == 0 ? 0 : read_at(to, most, from);
   done_ += got;
-  if (got > 0 && done_ <= opened_.bytes) return got;
+  if (got > 0 && range_.begin + done_ <= opened_.bytes) return got;
   // At the end, or where the end was: the file must be what it was when it was opened.
   const FileState now = state();
   if (now != opened_) refuse_change(opened_, now);
-  if (done_ != opened_.bytes) refuse_change(opened_, {done_, now.modified_ns});
+  if (range_.begin + done_ != range_.end) refuse_change(opened_, {from + got, now.modified_ns});
   return got;
 }
 

@@ -13,6 +13,8 @@ class PlainFile : public ByteSource {
  public:
   // Throws CorpusError when it is no regular file or is not in the state `expected`.
   PlainFile(const std::filesystem::path& file, const FileState* expected);
+  // Of its bytes only those within `range`.
+  PlainFile(const std::filesystem::path& file, const FileState* expected, const FileRange& range);
   ~PlainFile() override;
   PlainFile(const PlainFile&) = delete;
 
@@ -21,6 +23,7 @@ class PlainFile : public ByteSource {
 
   std::size_t read(char* to, std::size_t most) override;
   std::uint64_t file_bytes() const override { return done_; }
+  const FileState& state_when_opened() const { return opened_; }
 
  private:
   FileState state() const;
@@ -32,7 +35,8 @@ class PlainFile : public ByteSource {
   int descriptor_ = -1;
   FileState opened_;
   std::string first_;
-  std::uint64_t done_ = 0;
+  FileRange range_;
+  std::uint64_t done_ = 0;  // bytes of the range
 };
 
 }  // namespace tupelo

@@ -129,25 +129,37 @@ std::string read_probe(ByteSource& bytes) {
   return start;
 }
 
-}  // namespace
-
-std::unique_ptr<ByteSource> open_text(std::unique_ptr<ByteSource> bytes, TextEncoding encoding,
-                                      const std::string& name) {
-  std::string start = read_probe(*bytes);
+// What the first bytes of a text are in: ICU's name for it, null for UTF-8. Moves `start` behind a
+// byte order mark. Throws CorpusError when they are no text.
+const char* checked_encoding(std::string& start, TextEncoding wanted, const std::string& name) {
   const std::string_view other = other_format(start);
   if (!other.empty() && count_invalid_bytes(start) > 0) {
     throw CorpusError(name + ": is not text: " + std::string(other));
   }
-  const char* const found = encoding_of(start, encoding, name);
+  const char* const found = encoding_of(start, wanted, name);
   const std::string complaint =
       complaint_about(found == nullptr ? start : transcoded_to_utf8(start, found, name), found);
   if (!complaint.empty()) {
     throw CorpusError(name + ": is not text in " + (found == nullptr ? "UTF-8" : found) + ": " +
                       complaint);
   }
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> open_text(std::unique_ptr<ByteSource> bytes, TextEncoding encoding,
+                                      const std::string& name) {
+  std::string start = read_probe(*bytes);
+  const char* const found = checked_encoding(start, encoding, name);
   auto text = std::make_unique<MemoryBytes>(std::move(start), std::move(bytes));
   if (found == nullptr) return text;
   return transcode_to_utf8(std::move(text), found, name);
+}
+
+bool is_plain_utf8(ByteSource& bytes, TextEncoding encoding, const std::string& name) {
+  std::string start = read_probe(bytes);
+  return checked_encoding(start, encoding, name) == nullptr;
 }
 
 }  // namespace tupelo

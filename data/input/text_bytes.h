@@ -15,4 +15,8 @@ namespace tupelo {
 std::unique_ptr<ByteSource> open_text(std::unique_ptr<ByteSource> bytes, TextEncoding encoding,
                                       const std::string& name);
 
+// Whether open_text() would give the bytes of this file as they are, but for a byte order mark.
+// Throws std::system_error, CorpusError.
+bool is_plain_utf8(ByteSource& bytes, TextEncoding encoding, const std::string& name);
+
 }  // namespace tupelo

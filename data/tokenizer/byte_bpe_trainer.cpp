@@ -10,7 +10,6 @@
 #include "data/tokenizer/pair_merger.h"
 #include "data/tokenizer/special_names.h"
 #include "data/tokenizer/unused_tokens.h"
-#include "data/tokenizer/word_counts.h"
 
 namespace tupelo {
 namespace {
@@ -102,6 +101,12 @@ ByteBpeTrainer::ByteBpeTrainer(ByteBpeTrainerOptions options)
 ByteBpeTrainer::~ByteBpeTrainer() = default;
 
 void ByteBpeTrainer::add(const std::vector<std::string>& texts) { state_->counts.add(texts); }
+
+void ByteBpeTrainer::add_counted(const std::vector<CountedWord>& words) {
+  state_->counts.add(words);
+}
+
+std::vector<CountedWord> ByteBpeTrainer::counted() const { return state_->counts.sorted(); }
 
 std::unique_ptr<Tokenizer> ByteBpeTrainer::train(
     const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {

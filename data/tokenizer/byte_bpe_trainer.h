@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/word_counts.h"
 
 namespace tupelo {
 
@@ -36,6 +37,10 @@ class ByteBpeTrainer {
 
   // Counts the words of `texts`, in parallel.
   void add(const std::vector<std::string>& texts);
+  // What another trainer of the same options counted.
+  void add_counted(const std::vector<CountedWord>& words);
+  // All words so far, sorted by bytes.
+  std::vector<CountedWord> counted() const;
 
   // Ids: <s> <pad> </s> <unk> <mask>, the bytes in the order of their symbols, merges, [unused0]
   // ... up to the size. `progress(done, total)` may be empty.

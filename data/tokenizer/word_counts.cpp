@@ -9,6 +9,22 @@
 #include "data/tokenizer/utf8.h"
 
 namespace tupelo {
+namespace {
+
+// A character may have been counted as a word, too.
+void add_up_equal(std::vector<CountedWord>& sorted) {
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].word == sorted[kept].word) {
+      sorted[kept].count += sorted[i].count;
+    } else if (++kept != i) {
+      sorted[kept] = std::move(sorted[i]);
+    }
+  }
+  if (!sorted.empty()) sorted.resize(kept + 1);
+}
+
+}  // namespace
 
 void WordCounts::add_word(std::string_view word) {
   const auto found = words_.find(word);
@@ -30,6 +46,8 @@ void WordCounts::add(const WordCounts& other) {
   for (const auto& [word, count] : other.words_) words_[word] += count;
 }
 
+void WordCounts::add(const CountedWord& word) { words_[word.word] += word.count; }
+
 std::vector<CountedWord> WordCounts::sorted() const {
   std::vector<CountedWord> all;
   all.reserve(words_.size());
@@ -39,6 +57,7 @@ std::vector<CountedWord> WordCounts::sorted() const {
   }
   std::sort(all.begin(), all.end(),
             [](const CountedWord& a, const CountedWord& b) { return a.word < b.word; });
+  add_up_equal(all);
   return all;
 }
 
@@ -70,6 +89,10 @@ void ParallelWordCounts::add(const std::vector<std::string>& texts) {
   }
   count(counts_[0]);
   for (std::future<void>& other : others) other.get();
+}
+
+void ParallelWordCounts::add(const std::vector<CountedWord>& words) {
+  for (const CountedWord& word : words) counts_.front().add(word);
 }
 
 std::vector<CountedWord> ParallelWordCounts::sorted() const {

@@ -21,6 +21,7 @@ class WordCounts {
   void add_word(std::string_view word);
   void add_character(char32_t code_point);  // the same as its word, and faster
   void add(const WordCounts& other);
+  void add(const CountedWord& word);
 
   // All words, sorted by bytes: the same whatever order they were counted in.
   std::vector<CountedWord> sorted() const;
@@ -47,6 +48,7 @@ class ParallelWordCounts {
   ParallelWordCounts(int threads, CountText count_text);
 
   void add(const std::vector<std::string>& texts);
+  void add(const std::vector<CountedWord>& words);
   std::vector<CountedWord> sorted() const;
 
  private:

@@ -7,7 +7,6 @@
 #include "data/tokenizer/pair_merger.h"
 #include "data/tokenizer/special_names.h"
 #include "data/tokenizer/unused_tokens.h"
-#include "data/tokenizer/word_counts.h"
 #include "data/tokenizer/word_splitter.h"
 
 namespace tupelo {
@@ -120,6 +119,12 @@ WordPieceTrainer::WordPieceTrainer(WordPieceTrainerOptions options)
 WordPieceTrainer::~WordPieceTrainer() = default;
 
 void WordPieceTrainer::add(const std::vector<std::string>& texts) { state_->counts.add(texts); }
+
+void WordPieceTrainer::add_counted(const std::vector<CountedWord>& words) {
+  state_->counts.add(words);
+}
+
+std::vector<CountedWord> WordPieceTrainer::counted() const { return state_->counts.sorted(); }
 
 std::vector<std::string> WordPieceTrainer::train(
     const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/word_counts.h"
 
 namespace tupelo {
 
@@ -34,6 +35,10 @@ class WordPieceTrainer {
 
   // Counts the words of `texts`, in parallel.
   void add(const std::vector<std::string>& texts);
+  // What another trainer of the same options counted.
+  void add_counted(const std::vector<CountedWord>& words);
+  // All words so far, sorted by bytes.
+  std::vector<CountedWord> counted() const;
   // Merges pairs (count descending, then token bytes ascending, then bytes of the left half
   // ascending) until vocab_size. Returns tokens in id order: [PAD] [UNK] [CLS] [SEP] [MASK],
   // characters as words begin with them, characters as they occur inside words ("##x"), merges,

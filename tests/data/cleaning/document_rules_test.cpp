@@ -32,8 +32,7 @@ Cleaned cleaned(const std::string& text, const CleaningOptions& options,
   const Cleaner cleaner(options, language);
   CleaningReport report = cleaner.empty_report();
   Cleaned result{text, {}};
-  cleaner.clean(
-      result.text, [] { return std::string("f:7"); }, report);
+  cleaner.clean(result.text, {.source = 2, .line = 7}, report);
   result.rule = report.rules.front();
   EXPECT_EQ(report.rules.size(), 4u);  // it, and three for duplicates
   return result;
@@ -51,7 +50,7 @@ TEST(CleaningRules, ControlCharactersAreTakenOut) {
   EXPECT_EQ(result.rule.bytes, 15u);
   EXPECT_EQ(result.rule.documents, 0u);
   ASSERT_EQ(result.rule.examples.size(), 2u);
-  EXPECT_EQ(result.rule.examples[0].place, "f:7");
+  EXPECT_EQ(result.rule.examples[0].place, (TextPlace{2, 0, 7}));
   EXPECT_EQ(result.rule.examples[0].text,
             "a\x01"
             "b\tc");
@@ -135,25 +134,24 @@ TEST(CleaningRules, OffMeansUntouched) {
   CleaningReport report = cleaner.empty_report();
   std::string text = "<b>\x01***\na\na\na\na\na";
   const std::string before = text;
-  cleaner.clean(
-      text, [] { return std::string(); }, report);
+  cleaner.clean(text, {}, report);
   EXPECT_EQ(text, before);
   EXPECT_FALSE(cleaner.looks_for_duplicates());
 }
 
 TEST(CleaningRules, ReportsAddUpAndKeepThreeExamples) {
   RuleReport sum;
-  for (int i = 0; i < 5; ++i) {
+  for (std::uint64_t i = 0; i < 5; ++i) {
     RuleReport one{
         .name = "n", .what = "w", .documents = 1, .lines = 2, .bytes = 3, .examples = {}};
-    one.examples.push_back({std::to_string(i), "x"});
+    one.examples.push_back({{.line = i}, "x"});
     sum.add(one);
   }
   EXPECT_EQ(sum.documents, 5u);
   EXPECT_EQ(sum.lines, 10u);
   EXPECT_EQ(sum.bytes, 15u);
   ASSERT_EQ(sum.examples.size(), 3u);
-  EXPECT_EQ(sum.examples[2].place, "2");
+  EXPECT_EQ(sum.examples[2].place.line, 2u);
 }
 
 TEST(CleaningOptions, AreChecked) {

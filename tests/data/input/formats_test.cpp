@@ -14,8 +14,8 @@
 namespace tupelo {
 namespace {
 
-std::string html(const std::string& page) { return text_of_html(page, "f"); }
-std::string manual(const std::string& page) { return text_of_manual(page, "f"); }
+std::string html(const std::string& page) { return text_of_html(page); }
+std::string manual(const std::string& page) { return text_of_manual(page); }
 std::string rst(const std::string& file) { return text_of_restructured(file); }
 
 TEST(HtmlText, BlocksEndLines) {
@@ -57,8 +57,7 @@ TEST(HtmlText, ReadsBrokenAndHostilePages) {
             std::string::npos);
   std::string deep;
   for (int i = 0; i < 200'000; ++i) deep += "<div>";
-  EXPECT_EQ(message_of<CorpusError>([&] { html(deep); }),
-            "f: has elements nested deeper than 2000");
+  EXPECT_EQ(message_of<CorpusError>([&] { html(deep); }), "has elements nested deeper than 2000");
 }
 
 TEST(ManualText, HeadingsAndParagraphsAreLines) {
@@ -96,7 +95,7 @@ TEST(ManualText, EscapesTakeCharactersNotBytes) {
 TEST(ManualText, SaysWhatIsNoManualPage) {
   EXPECT_EQ(manual(".so man1/other.1\n"), "");
   EXPECT_EQ(message_of<CorpusError>([] { manual("Jan 1 kernel: started\n"); }),
-            "f: is no manual page: it has none of .TH, .Dd, .SH, .Sh and .so");
+            "is no manual page: it has none of .TH, .Dd, .SH, .Sh and .so");
 }
 
 TEST(RestructuredText, KeepsWhatIsWrittenForReaders) {
@@ -306,7 +305,8 @@ TEST_F(FormatFiles, DamagedRecordsCanBeSkipped) {
             (Texts{"a", "b"}));
   EXPECT_EQ(counts_.damaged_records, 2u);
   ASSERT_EQ(counts_.damage.size(), 2u);
-  EXPECT_EQ(counts_.damage[1], (folder_ / "a.jsonl").string() + ":3: key 'text' is not a string");
+  EXPECT_EQ(counts_.damage[1].place, (TextPlace{0, 0, 3}));
+  EXPECT_EQ(counts_.damage[1].reason, "key 'text' is not a string");
   EXPECT_EQ(texts("a.tsv", "id\ttext\n1\n2\tb\n", skip), (Texts{"b"}));
   EXPECT_EQ(counts_.damaged_records, 1u);
   EXPECT_EQ(texts("a.1", "no manual\n", skip), Texts{});

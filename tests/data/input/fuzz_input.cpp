@@ -74,16 +74,16 @@ void read(std::string bytes, int format) {
   std::string result;
   switch (format / 3) {
     case 1:
-      result = text_of_html(text, "f");
+      result = text_of_html(text);
       break;
     case 2:
-      result = text_of_manual(text, "f");
+      result = text_of_manual(text);
       break;
     case 3:
       result = text_of_restructured(text);
       break;
     case 4:
-      result = text_of_json_line(text, "a.b", "f");
+      result = text_of_json_line(text, "a.b");
       break;
     default:
       return clean(std::move(text), cleaner);
