@@ -6,9 +6,11 @@
 #include <thread>
 
 #include "data/prepare.h"
+#include "launcher/agreement.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/nearest_name.h"
+#include "launcher/session.h"
 #include "launcher/value_text.h"
 
 namespace tupelo {
@@ -140,7 +142,7 @@ CleaningOptions cleaning_from(const CommandLine& line) {
   return options;
 }
 
-PrepareOptions options_from(const CommandLine& line) {
+PrepareOptions options_from(const CommandLine& line, int processes_of_host) {
   PrepareOptions options;
   for (const std::string& input : line.values("input")) options.inputs.emplace_back(input);
   if (options.inputs.empty()) line.required("input");
@@ -183,7 +185,12 @@ PrepareOptions options_from(const CommandLine& line) {
         line.value("shard-tokens", std::to_string(options.shard_tokens)), 1, INT64_C(1) << 40));
   });
   options.language = line.value("language", options.language);
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.vocab_text_bytes = reading_option("vocab-text", [&] {
+    return static_cast<std::uint64_t>(parse_integer(
+        line.value("vocab-text", std::to_string(options.vocab_text_bytes)), 0, INT64_C(1) << 50));
+  });
+  const int cores =
+      std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / processes_of_host);
   options.threads = reading_option("threads", [&] {
     return static_cast<int>(parse_integer(line.value("threads", std::to_string(cores)), 1, 1024));
   });
@@ -196,27 +203,48 @@ class ProgressPrinter {
   explicit ProgressPrinter(Console& console) : console_(console) {}
 
   void operator()(const PrepareProgress& progress) {
+    using std::chrono::milliseconds;
     const auto now = std::chrono::steady_clock::now();
-    if (progress.phase == phase_ && now - shown_ < std::chrono::milliseconds(100)) return;
-    if (progress.phase != phase_) started_ = now;
+    const bool begins = progress.phase != phase_;
+    if (begins) started_ = now;
     phase_ = progress.phase;
+    const milliseconds pause = console_.is_terminal() ? milliseconds(100) : milliseconds(30'000);
+    if (now - shown_ < pause && !(begins && console_.is_terminal())) return;
     shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - started_).count();
-    const double share = progress.total_bytes == 0 ? 0.0
-                                                   : static_cast<double>(progress.done_bytes) /
-                                                         static_cast<double>(progress.total_bytes);
-    const double left = share > 0 ? seconds / share - seconds : 0;
-    console_.progress(progress.phase + "  " + progress_bar(share, 30) + " " +
-                      std::to_string(static_cast<int>(share * 100)) + "%  " +
-                      grouped(static_cast<std::int64_t>(progress.documents)) + " documents  " +
-                      grouped(static_cast<std::int64_t>(progress.tokens)) + " tokens  ETA " +
-                      duration_text(left));
+    const std::string text = text_of(progress, now);
+    if (console_.is_terminal()) {
+      console_.progress(text);
+    } else {
+      console_.notice(text);
+    }
   }
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  std::string text_of(const PrepareProgress& progress, Time now) const {
+    const double seconds = std::chrono::duration<double>(now - started_).count();
+    const auto total = static_cast<double>(progress.total_bytes);
+    const auto done = static_cast<double>(progress.done_bytes);
+    const double fresh = done - static_cast<double>(progress.skipped_bytes);
+    const double share = total > 0 ? done / total : 0.0;
+    std::string text = progress.phase;
+    text += "  " + progress_bar(share, 30) + " ";
+    text += std::to_string(static_cast<int>(share * 100)) + "%  ";
+    if (progress.documents > 0) {
+      text += grouped(static_cast<std::int64_t>(progress.documents)) + " documents  " +
+              grouped(static_cast<std::int64_t>(progress.tokens)) + " tokens  ";
+    }
+    if (fresh <= 0 || seconds <= 0) return text;
+    if (counts_bytes()) text += significant(fresh / seconds / 1e6, 3) + " MB/s  ";
+    return text + "ETA " + duration_text((total - done) * seconds / fresh);
+  }
+  bool counts_bytes() const { return phase_ != "shards" && phase_ != "verify"; }
+
   Console& console_;
   std::string phase_;
-  std::chrono::steady_clock::time_point started_, shown_;
+  Time started_;
+  Time shown_ = std::chrono::steady_clock::now();
 };
 
 double tokens_per_second(const PrepareReport& report) {
@@ -307,18 +335,36 @@ void print(const PrepareReport& report, const std::string& output, Console& cons
                " tokens/s while tokenizing");
 }
 
-ExitCode run_prepare(const Verb& verb, const std::vector<std::string>& words) {
-  const CommandLine line(verb, words);
-  const PrepareOptions options = options_from(line);
-  Console console(/*silent=*/false);
+// A phase may take days, and its processes wait for each other at its end.
+constexpr int kLongestPhaseSeconds = 30 * 24 * 3600;
+
+PrepareTeam team_of(Session& session) {
+  PrepareTeam team;
+  team.rank = session.runtime().rank();
+  team.size = session.runtime().world_size();
+  team.together = [&](const auto& action) { together(session.data(), action); };
+  team.all_agree = [&](bool value) { return session.data().all_agree(value); };
+  return team;
+}
+
+ExitCode prepare_in(Session& session, const CommandLine& line) {
+  session.configure("cpu", 1, kLongestPhaseSeconds);
+  PrepareOptions options;
+  together(session.data(), [&] { options = options_from(line, session.runtime().local_size()); });
+  Console console(/*silent=*/!session.is_first());
   ProgressPrinter progress(console);
-  const PrepareReport report = prepare_corpus(options, std::ref(progress));
+  const PrepareReport report = prepare_corpus(options, std::ref(progress), team_of(session));
+  if (!session.is_first()) return ExitCode::kDone;
   if (line.has("json")) {
     console.line(to_json(report).dump(1));
   } else {
     print(report, options.output.string(), console);
   }
   return ExitCode::kDone;
+}
+
+ExitCode run_prepare(const Verb& verb, const std::vector<std::string>& words) {
+  return in_session(verb, words, prepare_in);
 }
 
 }  // namespace
@@ -334,7 +380,8 @@ Command prepare_command() {
       "WordPiece or byte-level\nBPE, split into training and held-out parts by a hash of their "
       "text, "
       "and written as HDF5 shards (data/FORMAT.md).\nThe same input gives the same bytes for any "
-      "number of threads; a corpus appears only when it is complete.";
+      "number of threads and, under mpirun, of processes; a corpus appears only when it is "
+      "complete.\nWhat a killed run has done is not done again when the same is asked for.";
   verb.options = {
       {"input", Takes::kManyValues, "PATH...",
        "text files, folders of them, or patterns with *, ** and ?; also compressed (.gz, .zst)"},
@@ -350,6 +397,8 @@ Command prepare_command() {
        "what to learn: wordpiece, or byte-bpe as RoBERTa and GPT-2 have (wordpiece)"},
       {"vocab-multiple", Takes::kOneValue, "N",
        "fill a learned vocabulary up to a multiple of this (64)"},
+      {"vocab-text", Takes::kOneValue, "BYTES",
+       "learn the vocabulary from about so much of the input, taken evenly; 0: all (1073741824)"},
       {"prefix-space", Takes::kNothing, "",
        "byte-bpe: treat the beginning of a text as that of a word behind a space"},
       {"cased", Takes::kNothing, "", "wordpiece: keep upper case and accents (default: uncased)"},
@@ -375,7 +424,8 @@ Command prepare_command() {
       {"shard-tokens", Takes::kOneValue, "COUNT",
        "tokens after which a shard is closed (67108864)"},
       {"language", Takes::kOneValue, "CODE", "recorded in the corpus (zh)"},
-      {"threads", Takes::kOneValue, "N", "working threads (all cores)"},
+      {"threads", Takes::kOneValue, "N",
+       "working threads of each process (the host's cores, shared among its processes)"},
       {"force", Takes::kNothing, "", "replace an existing corpus"},
       {"json", Takes::kNothing, "", "print the counts as JSON"},
       {"help", Takes::kNothing, "", "this text"}};

@@ -40,13 +40,10 @@ std::optional<NamedPart> part_of(const std::string& name) {
 }  // namespace
 
 PartFolder::PartFolder(fs::path folder, std::size_t groups)
-    : folder_(std::move(folder)), groups_(groups) {
-  std::error_code error;
-  fs::create_directory(folder_, error);
-  if (error) throw std::system_error(error, "cannot create " + folder_.string());
-}
+    : folder_(std::move(folder)), groups_(groups) {}
 
 void PartFolder::look() {
+  fs::create_directory(folder_);
   std::map<PartKey, bool> there;
   for (const auto& entry : fs::directory_iterator(folder_)) {
     const auto part = part_of(entry.path().filename().string());

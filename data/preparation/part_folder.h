@@ -16,10 +16,9 @@ struct PartKey {
 
 class PartFolder {
  public:
-  // Makes the folder if it is not there.
   PartFolder(std::filesystem::path folder, std::size_t groups);
 
-  // Looks what is there now.
+  // Looks what is there now; makes the folder if it is not.
   void look();
   // Looks until every group is complete, up to a minute, as a network file system may show late
   // what another host wrote. Throws CorpusError when some group stays incomplete.
