@@ -228,6 +228,9 @@ nlohmann::ordered_json length_json(const LengthSettings& settings,
                        {"relative_attention_entropy", result.relative_entropy},
                        {"rows", evaluation.rows},
                        {"tokens", evaluation.tokens}});
+    if (evaluation.sentence_order) {
+      lengths.back().update(sentence_order_json(*evaluation.sentence_order));
+    }
   }
   const LengthExtension& extension = settings.extension;
   return {{"extend_policy", table_extension_names().at(static_cast<std::size_t>(extension.tables))},
