@@ -22,7 +22,7 @@ def write_sentences(path, documents, seed, most=8):
         sentences = []
         for number in range(count):
             low = 30 * number // max(count - 1, 1)
-            sentences.append("".join(chr(0x4E00 + 37 * chance.randrange(low, low + 20))
+            sentences.append("".join(chr(0x4E00 + 37 * chance.randrange(low, low + 8))
                                      for _ in range(chance.randint(3, 12))) + "。")
         texts.append("".join(sentences))
     path.write_text("\n\n".join(texts), encoding="utf-8")
@@ -112,10 +112,26 @@ class SentenceOrder(tupelo_runs.RunTest):
                 for a, b in zip(first[name], second[name]):
                     self.assertAlmostEqual(b, squared[power] * a, delta=1e-6 * max(map(abs, first[name])))
 
+    def test_the_gradient_is_that_of_the_mean_over_pairs(self):
+        # Scores of 0: the gradient of the second class's bias is 1/2 minus the share of swapped pairs.
+        for ranks in (0, 2):
+            self.train(f"bias{ranks}", ranks=ranks, **{
+                **PAIRS, "objective__sop_weight": 3, "train__steps": 1, "optim__clip_norm": 0, "train__seed": 4,
+                "model__initializer_range": "1e-9", "train__micro_batch": 3})
+            moment = self.tensors(f"bias{ranks}", "optimizer")["exp_avg.sop_classifier.classifier.bias"]
+            gradient = moment[1] / (1 - 0.9) / 3
+            (step,) = self.figures(f"bias{ranks}", "sop_pairs", "sop_unpaired_rows")
+            self.assertGreater(step["sop_unpaired_rows"], 0)
+            swapped = (0.5 - gradient) * step["sop_pairs"]
+            self.assertAlmostEqual(swapped, round(swapped), delta=1e-3)
+            self.assertNotEqual(2 * round(swapped), step["sop_pairs"])
+
     def test_order_is_learnt(self):
-        self.train("learnt", **{**PAIRS, "objective__sop_weight": 1, "train__steps": 250,
-                                "train__global_batch": 32, "train__micro_batch": 32, "train__validate_every": 250,
-                                "optim__learning_rate": "3e-3"})
+        self.train("learnt", **{**PAIRS, "objective__sop_weight": 1, "train__steps": 300,
+                                "train__global_batch": 32, "train__micro_batch": 32, "train__validate_every": 300,
+                                "optim__learning_rate": "3e-3", "model__initializer_range": "0.1",
+                                "model__layers": 2, "model__position": "all:none",
+                                "train__probe_every": 300})
         figures = self.evaluate("learnt")
         self.assertGreater(figures["sop_accuracy"], 0.9)
         self.assertLess(figures["sop_loss"], 0.4)
@@ -132,6 +148,9 @@ class SentenceOrder(tupelo_runs.RunTest):
         lengths = self.evaluate("learnt", lengths="32,64")["lengths"]
         self.assertAlmostEqual(lengths[1]["sop_loss"], figures["sop_loss"], delta=1e-5)
         self.assertGreater(lengths[0]["sop_accuracy"], 0.6)
+        table = tupelo_runs.run(tupelo_runs.command("eval", {"run": self.folder / "learnt", "lengths": "64"})).stdout
+        self.assertIn("order accuracy", table)
+        self.assertEqual(len(tupelo_runs.records(self.folder / "learnt", "probe")), 1)
 
     def test_without_it_nothing_is_different(self):
         options = {"train__steps": 4, "train__validate_every": 4, "data__packing": "doc"}
