@@ -16,8 +16,8 @@ namespace tupelo {
 // kBestFit: a document is cut as for kDocument; its last part, when short, shares a row with
 // others, each a sequence [CLS] content [SEP] of its own (data/best_fit.h).
 // Rows for sentence pairs (kDocument) have room for one more [SEP], and a document that is longer
-// than a row is cut every `slack` tokens earlier than it need be, so that each row may begin up to
-// so many tokens before its place, where a sentence does (data/sentence_pairs.h).
+// than a row is cut `slack` tokens earlier than it need be, so that each row may begin up to so
+// many tokens before its place, where a sentence does (data/sentence_pairs.h).
 class RowPlan {
  public:
   // Document d has document_offsets[d + 1] - document_offsets[d] tokens. Throws
