@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "data/masker.h"
+#include "data/sentence_pairs.h"
 
 namespace tupelo {
 namespace {
@@ -145,6 +146,7 @@ BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
   TORCH_CHECK(order->corpora() == corpora.size(), "an order of other corpora");
   for (std::size_t i = 0; i < corpora.size(); ++i) {
     const Masker checks_shares(corpora[i]->info(), options);
+    if (options.sentence_pairs) require_sentence_starts(corpora[i]->info());
     if (order->plan(0, i).rows() == 0) throw CorpusError("the corpus has no rows in this split");
   }
   state_ = std::make_unique<State>(corpora, options, std::move(order), rank, world_size);

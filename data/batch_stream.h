@@ -22,8 +22,11 @@ struct Batch {
                                  // and when there are documents
   torch::Tensor documents;       // kBestFit: [B,T] int64, the sequence of its row that a token is
                                  // of, from 0, -1 for padding; else undefined
-  torch::Tensor masked_positions;     // [M] int64, ascending, b * T + t
-  torch::Tensor labels;               // [M] int64, original ids
+  torch::Tensor masked_positions;  // [M] int64, ascending, b * T + t
+  torch::Tensor labels;            // [M] int64, original ids
+  // With sentence pairs, else undefined. Rows that are no pair are left out.
+  torch::Tensor pair_rows;            // [P] int64, ascending: b
+  torch::Tensor pair_labels;          // [P] int64: 1 when the segments of the row were swapped
   std::vector<std::size_t> corpora;   // [B], of the mixture
   std::vector<std::uint64_t> rows;    // [B]
   std::vector<std::uint64_t> epochs;  // [B]
@@ -47,8 +50,8 @@ struct RowOfCorpus {
 
 // Builds the batch of the given rows; pure. Masks depend on (seed, epoch, document, token offset)
 // only: not on rank, world size, batch composition, sequence length or packing. Special tokens are
-// never masked and never drawn as replacements. Throws CorpusError when a token id lies outside the
-// vocabulary.
+// never masked and never drawn as replacements. Segments of pairs depend on (seed, epoch, document,
+// where the row begins). Throws CorpusError when a token id lies outside the vocabulary.
 Batch make_batch(const ShardedCorpus& corpus, const RowPlan& plan, const DataOptions& options,
                  const std::vector<std::uint64_t>& rows, const std::vector<std::uint64_t>& epochs);
 // The same of several corpora with one tokenizer and one packing. Of more than one, the seed of

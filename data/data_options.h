@@ -15,6 +15,8 @@ enum class Masking { kToken, kWholeWord, kSpan, kNgram };
 // What becomes [MASK], random or stays as one: a token, a word, a span. kToken masking knows tokens
 // only, and for kWholeWord a word is a span.
 enum class MaskUnit { kToken, kWord, kSpan };
+// When the segments of a row and their order are drawn: once, as in epoch 0, or in every epoch.
+enum class PairDraw { kStatic, kDynamic };
 
 // `value` up to and including step `until_step`, counted from 1.
 struct RampPart {
@@ -35,6 +37,10 @@ struct DataOptions {
   double mask_fraction = 0.15;      // of content tokens, expected
   double mask_token_share = 0.8;    // of chosen tokens: replaced by [MASK]
   double random_token_share = 0.1;  // of chosen tokens: replaced by a random ordinary token
+  // Rows of two segments, swapped or not (data/sentence_pairs.h); needs Packing::kDocument and a
+  // corpus with sentence starts.
+  bool sentence_pairs = false;
+  PairDraw pair_draw = PairDraw::kDynamic;
   std::uint64_t seed = 1;
   std::int64_t global_batch = 32;  // rows per optimizer step over all ranks
   std::int64_t micro_batch = 8;    // rows per forward pass of a rank, at most

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "data/batch_stream.h"
 #include "data/masker.h"
 #include "data/mixing.h"
+#include "data/sentence_pairs.h"
 
 namespace tupelo {
 namespace {
@@ -123,13 +125,45 @@ torch::Tensor attention_mask_of(const std::vector<std::int64_t>& lengths, std::i
 }
 
 // Corpora of a mixture number their documents alike, and must not be masked alike.
-DataOptions options_of(const DataOptions& options, const ShardedCorpus& corpus, bool alone) {
-  DataOptions own = options;
-  if (!alone) {
-    const std::string digits = corpus.info().digest.substr(0, 16);
-    own.seed = hash_numbers(options.seed, std::stoull(digits, nullptr, 16));
+std::vector<DataOptions> options_of_each(const DataOptions& options,
+                                         const std::vector<RowSource>& sources) {
+  std::vector<DataOptions> own(sources.size(), options);
+  if (sources.size() == 1) return own;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::string digits = sources[i].corpus->info().digest.substr(0, 16);
+    own[i].seed = hash_numbers(options.seed, std::stoull(digits, nullptr, 16));
   }
   return own;
+}
+
+// What each row holds; notes in `batch` which are pairs.
+std::vector<Pieces> pieces_of(const std::vector<RowSource>& sources,
+                              const std::vector<DataOptions>& options,
+                              const std::vector<RowOfCorpus>& rows, Batch& batch) {
+  std::vector<Pieces> pieces;
+  if (!options.front().sentence_pairs) {
+    for (const RowOfCorpus& row : rows) {
+      pieces.push_back(sources.at(row.corpus).plan->pieces(row.row));
+    }
+    return pieces;
+  }
+  std::vector<SentencePairs> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    TORCH_CHECK(sources[i].plan->sentence_pairs(), "a plan of rows that are no pairs");
+    pairs.emplace_back(*sources[i].corpus, *sources[i].plan, options[i]);
+  }
+  std::vector<std::int64_t> pair_rows, labels;
+  for (const RowOfCorpus& row : rows) {
+    PairedRow paired = pairs.at(row.corpus).row(row.row, row.epoch);
+    if (paired.swapped) {
+      pair_rows.push_back(static_cast<std::int64_t>(pieces.size()));
+      labels.push_back(*paired.swapped ? 1 : 0);
+    }
+    pieces.push_back(std::move(paired.pieces));
+  }
+  batch.pair_rows = tensor_of(pair_rows);
+  batch.pair_labels = tensor_of(labels);
+  return pieces;
 }
 
 }  // namespace
@@ -146,15 +180,13 @@ Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& optio
                  const std::vector<RowOfCorpus>& rows) {
   TORCH_CHECK(!rows.empty(), "a batch needs at least one row");
   const bool packed = sources.front().plan->pieces_are_sequences();
-  std::vector<Pieces> pieces;
+  const std::vector<DataOptions> own = options_of_each(options, sources);
+  Batch batch;
+  const std::vector<Pieces> pieces = pieces_of(sources, own, rows, batch);
   std::vector<std::int64_t> lengths;
-  for (const RowOfCorpus& row : rows) {
-    pieces.push_back(sources.at(row.corpus).plan->pieces(row.row));
-    lengths.push_back(tokens_of(pieces.back(), packed));
-  }
+  for (const Pieces& row : pieces) lengths.push_back(tokens_of(row, packed));
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
 
-  Batch batch;
   batch.input_ids = torch::full(
       {static_cast<std::int64_t>(rows.size()), longest},
       static_cast<std::int64_t>(sources.front().corpus->info().special.pad), torch::kInt64);
@@ -163,9 +195,8 @@ Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& optio
   MaskedPositions masked;
   std::vector<RowWriter> writers;
   writers.reserve(sources.size());
-  for (const RowSource& source : sources) {
-    writers.emplace_back(*source.corpus, options_of(options, *source.corpus, sources.size() == 1),
-                         masked);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    writers.emplace_back(*sources[i].corpus, own[i], masked);
   }
   for (std::size_t b = 0; b < rows.size(); ++b) {
     const auto& [corpus, row, epoch] = rows[b];

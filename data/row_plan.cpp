@@ -7,31 +7,22 @@
 namespace tupelo {
 namespace {
 
-constexpr std::int64_t kShortestRow = 4;  // [CLS], two tokens, [SEP]
+constexpr std::int64_t kLeastContent = 2;
+constexpr std::uint64_t kMostSlack = 64;
 
-std::uint64_t content_of(std::int64_t sequence_length) {
-  if (sequence_length < kShortestRow) {
+// [CLS] and one [SEP], or two, are not content.
+std::uint64_t content_of(std::int64_t sequence_length, bool sentence_pairs) {
+  const std::int64_t special = sentence_pairs ? 3 : 2;
+  if (sequence_length < special + kLeastContent) {
     throw std::invalid_argument("sequence length " + std::to_string(sequence_length) +
-                                " is too short: at least " + std::to_string(kShortestRow));
+                                " is too short: at least " +
+                                std::to_string(special + kLeastContent));
   }
-  return static_cast<std::uint64_t>(sequence_length - 2);
+  return static_cast<std::uint64_t>(sequence_length - special);
 }
 
 std::uint64_t rounded_up(std::uint64_t tokens, std::uint64_t per_row) {
   return (tokens + per_row - 1) / per_row;
-}
-
-// How far a document moves the next one's start on.
-std::uint64_t extent_of(std::uint64_t length, Packing packing, std::uint64_t per_row) {
-  switch (packing) {
-    case Packing::kFull:
-      return length + 1;
-    case Packing::kDocument:
-      return rounded_up(length, per_row);
-    case Packing::kBestFit:
-      return length / per_row;
-  }
-  throw std::logic_error("unknown packing");
 }
 
 // Rows of what remains of documents that were cut, [CLS] and [SEP] counted with each.
@@ -48,8 +39,14 @@ Bins shared_rows(const std::vector<std::uint64_t>& lengths, std::uint64_t per_ro
 }  // namespace
 
 RowPlan::RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing packing,
-                 std::int64_t sequence_length)
-    : packing_(packing), content_(content_of(sequence_length)) {
+                 std::int64_t sequence_length, bool sentence_pairs)
+    : packing_(packing),
+      sentence_pairs_(sentence_pairs),
+      content_(content_of(sequence_length, sentence_pairs)),
+      step_(content_ - (sentence_pairs ? std::min(kMostSlack, content_ / 4) : 0)) {
+  if (sentence_pairs && packing != Packing::kDocument) {
+    throw std::invalid_argument("sentence pairs are for rows that keep to one document each");
+  }
   const std::size_t count = document_offsets.empty() ? 0 : document_offsets.size() - 1;
   starts_.reserve(count + 1);
   lengths_.reserve(count);
@@ -57,7 +54,7 @@ RowPlan::RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing pac
   for (std::size_t d = 0; d < count; ++d) {
     const std::uint64_t length = document_offsets[d + 1] - document_offsets[d];
     lengths_.push_back(length);
-    starts_.push_back(starts_.back() + extent_of(length, packing, content_));
+    starts_.push_back(starts_.back() + extent_of(length));
   }
   rows_ = starts_.back();
   if (packing == Packing::kFull && rows_ > 0) {
@@ -68,6 +65,18 @@ RowPlan::RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing pac
     shared_ = shared_rows(lengths_, content_);
     rows_ += shared_.count();
   }
+}
+
+std::uint64_t RowPlan::extent_of(std::uint64_t length) const {
+  switch (packing_) {
+    case Packing::kFull:
+      return length + 1;
+    case Packing::kDocument:
+      return rounded_up(length, length <= content_ ? content_ : step_);
+    case Packing::kBestFit:
+      return length / content_;
+  }
+  throw std::logic_error("unknown packing");
 }
 
 std::vector<RowPlan::Piece> RowPlan::pieces(std::uint64_t row) const {
@@ -108,8 +117,9 @@ std::vector<RowPlan::Piece> RowPlan::packed_pieces(std::uint64_t row) const {
 RowPlan::Piece RowPlan::piece_of_document(std::uint64_t row) const {
   const auto after = std::upper_bound(starts_.begin(), starts_.end(), row);
   const std::uint64_t document = static_cast<std::uint64_t>(after - starts_.begin()) - 1;
-  const std::uint64_t first = (row - starts_[document]) * content_;
-  return {document, first, std::min(content_, lengths_[document] - first), false};
+  if (lengths_[document] <= content_) return {document, 0, lengths_[document], false};
+  const std::uint64_t first = (row - starts_[document]) * step_;
+  return {document, first, std::min(step_, lengths_[document] - first), false};
 }
 
 }  // namespace tupelo

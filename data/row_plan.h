@@ -15,13 +15,20 @@ namespace tupelo {
 // [CLS] content [SEP]; only a last row may be short (kFull) or any document's last (kDocument).
 // kBestFit: a document is cut as for kDocument; its last part, when short, shares a row with
 // others, each a sequence [CLS] content [SEP] of its own (data/best_fit.h).
+// Rows for sentence pairs (kDocument) have room for one more [SEP], and a document that is longer
+// than a row is cut `slack` tokens earlier than it need be, so that each row may begin up to so
+// many tokens before its place, where a sentence does (data/sentence_pairs.h).
 class RowPlan {
  public:
   // Document d has document_offsets[d + 1] - document_offsets[d] tokens. Throws
-  // std::invalid_argument when sequence_length < 4.
+  // std::invalid_argument when sequence_length < 4, or 5 with pairs, and for pairs of another
+  // packing than kDocument.
   RowPlan(const std::vector<std::uint64_t>& document_offsets, Packing packing,
-          std::int64_t sequence_length);
+          std::int64_t sequence_length, bool sentence_pairs = false);
   std::uint64_t rows() const { return rows_; }
+  // Of rows for sentence pairs; 64, or a quarter of a row if that is less. Otherwise 0.
+  std::uint64_t slack() const { return content_ - step_; }
+  bool sentence_pairs() const { return sentence_pairs_; }
   // Whether every piece of a row is a sequence of its own, with its own [CLS] and [SEP].
   bool pieces_are_sequences() const { return packing_ == Packing::kBestFit; }
 
@@ -34,13 +41,17 @@ class RowPlan {
   std::vector<Piece> pieces(std::uint64_t row) const;
 
  private:
+  // How far a document moves the next one's start on.
+  std::uint64_t extent_of(std::uint64_t length) const;
   std::vector<Piece> pieces_of_stream(std::uint64_t row) const;
   Piece piece_of_document(std::uint64_t row) const;
   std::vector<Piece> packed_pieces(std::uint64_t row) const;
   std::uint64_t documents() const { return lengths_.size(); }
 
   Packing packing_;
-  std::uint64_t content_;  // tokens of a row without [CLS] and final [SEP]
+  bool sentence_pairs_;
+  std::uint64_t content_;  // tokens of a row without special ones
+  std::uint64_t step_;     // how far apart rows of a long document begin
   std::uint64_t rows_ = 0;
   // Of each document, and the end: kFull: its first position in the stream, separators counted;
   // kDocument: its first row; kBestFit: its first row among those that one document fills.

@@ -57,7 +57,8 @@ SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOpti
     const bool last = p + 1 == lengths.size();
     Phase phase{begin, lengths[p].value, Mixture(weights, options.seed), {}, {}, kWithoutEnd};
     for (const MixturePart& part : corpora) {
-      phase.parts.push_back({RowPlan(*part.document_offsets, options.packing, lengths[p].value)});
+      phase.parts.push_back({RowPlan(*part.document_offsets, options.packing, lengths[p].value,
+                                     options.sentence_pairs)});
       phase.rows += phase.parts.back().plan.rows();
     }
     const auto batch_at_begin =

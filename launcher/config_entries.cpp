@@ -228,6 +228,23 @@ std::vector<ConfigEntry> data_entries() {
   };
 }
 
+std::vector<ConfigEntry> objective_entries() {
+  ConfigEntry weight = number(
+      "objective.sop-weight", [](auto& c) -> auto& { return c.objective.sop_weight; }, 0, 1e6,
+      "weight of sentence-order prediction beside masked LM, in rows of two segments (data.packing "
+      "doc); 0 = masked LM alone");
+  weight.set = [set = weight.set](RunConfig& config, const std::string& text) {
+    set(config, text);
+    config.data.sentence_pairs = config.objective.sop_weight > 0;
+    config.model.sentence_order_head = config.data.sentence_pairs;
+  };
+  return {weight, choice<>(
+                      "objective.sop-pairs", [](auto& c) -> auto& { return c.data.pair_draw; },
+                      std::vector<std::pair<std::string, PairDraw>>{{"dynamic", PairDraw::kDynamic},
+                                                                    {"static", PairDraw::kStatic}},
+                      "when segments and their order are drawn: in every epoch, or once")};
+}
+
 std::vector<ConfigEntry> train_entries() {
   return {
       integer(
@@ -385,7 +402,8 @@ std::vector<ConfigEntry> optim_entries() {
 
 std::vector<ConfigEntry> all_entries() {
   std::vector<ConfigEntry> all;
-  for (auto part : {model_entries(), data_entries(), train_entries(), optim_entries()}) {
+  for (auto part :
+       {model_entries(), data_entries(), objective_entries(), train_entries(), optim_entries()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

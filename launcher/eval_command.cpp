@@ -52,6 +52,12 @@ ShardedCorpus open_held_out(const std::string& folder, const SavedModel& saved) 
                       corpus.info().tokenizer_fingerprint.substr(0, 12) + "...) than the model (" +
                       saved.state.tokenizer_fingerprint.substr(0, 12) + "...)");
   }
+  if (saved.config.data.sentence_pairs && corpus.info().sentence_rules == 0) {
+    throw CorpusError(
+        "corpus " + folder +
+        " does not say where sentences begin, and the model was trained to tell their "
+        "order (objective.sop-weight); prepare it with --sentences");
+  }
   for (std::size_t shard = 0; shard < corpus.shards().size(); ++shard) corpus.verify_shard(shard);
   return corpus;
 }
@@ -74,20 +80,28 @@ struct CorpusResult {
 };
 
 nlohmann::ordered_json evaluation_json(const Evaluation& result) {
-  return {{"loss", result.loss},
-          {"perplexity", result.perplexity},
-          {"masked_accuracy", result.masked_accuracy},
-          {"masked_tokens", result.masked_tokens},
-          {"rows", result.rows},
-          {"tokens", result.tokens}};
+  nlohmann::ordered_json object = {{"loss", result.loss},
+                                   {"perplexity", result.perplexity},
+                                   {"masked_accuracy", result.masked_accuracy},
+                                   {"masked_tokens", result.masked_tokens},
+                                   {"rows", result.rows},
+                                   {"tokens", result.tokens}};
+  if (result.sentence_order) object.update(sentence_order_json(*result.sentence_order));
+  return object;
 }
 
 void print_evaluation(const Evaluation& result) {
   std::cout << "held-out loss     " << significant(result.loss, 5) << " nats per masked token\n"
             << "perplexity        " << significant(result.perplexity, 5) << "\n"
             << "masked accuracy   " << significant(100 * result.masked_accuracy, 4) << "% of "
-            << grouped(result.masked_tokens) << " tokens\n"
-            << "evaluated         " << grouped(result.rows) << " rows, " << grouped(result.tokens)
+            << grouped(result.masked_tokens) << " tokens\n";
+  if (result.sentence_order) {
+    const SentenceOrderFigures& order = *result.sentence_order;
+    std::cout << "sentence order    " << significant(order.loss, 4) << " nats per pair, "
+              << significant(100 * order.accuracy, 4) << "% of " << grouped(order.pairs)
+              << " pairs right; " << grouped(order.rows - order.pairs) << " rows are no pair\n";
+  }
+  std::cout << "evaluated         " << grouped(result.rows) << " rows, " << grouped(result.tokens)
             << " tokens\n";
 }
 

@@ -27,7 +27,9 @@ std::vector<std::uint64_t> share_of_rows(std::uint64_t available, std::uint64_t 
 // Rows and masks of the split, whatever a run's seed is.
 struct HeldOutRows {
   HeldOutRows(const ShardedCorpus& corpus, const DataOptions& given)
-      : options(given), plan(corpus.document_offsets(), given.packing, given.sequence_length) {
+      : options(given),
+        plan(corpus.document_offsets(), given.packing, given.sequence_length,
+             given.sentence_pairs) {
     options.seed = kEvaluationSeed;
     if (plan.rows() == 0) throw CorpusError("the held-out split has no row to evaluate on");
   }
@@ -42,6 +44,18 @@ struct HeldOutRows {
   DataOptions options;
   RowPlan plan;
 };
+
+SentenceOrderFigures combined_order(const std::vector<Evaluation>& parts) {
+  double loss = 0, correct = 0, pairs = 0, rows = 0;
+  for (const Evaluation& part : parts) {
+    const auto count = static_cast<double>(part.sentence_order->pairs);
+    loss += part.sentence_order->loss * count;
+    correct += part.sentence_order->accuracy * count;
+    pairs += count;
+    rows += static_cast<double>(part.rows);
+  }
+  return sentence_order_figures(loss, correct, pairs, rows);
+}
 
 }  // namespace
 
@@ -68,20 +82,26 @@ Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
       share_of_rows(held_out.plan.rows(), count, communicator.rank(), communicator.world_size());
 
   double loss = 0, correct = 0, masked = 0, tokens = 0;
+  double order_loss = 0, order_correct = 0, pairs = 0;
   const std::size_t step = static_cast<std::size_t>(options.micro_batch);
   for (std::size_t first = 0; first < rows.size(); first += step) {
     const std::vector<std::uint64_t> some(
         rows.begin() + static_cast<std::ptrdiff_t>(first),
         rows.begin() + static_cast<std::ptrdiff_t>(std::min(first + step, rows.size())));
     const Batch batch = held_out.batch(corpus, some);
-    const MaskedLmOutput output = masked_lm_loss(model, batch, device);
-    loss += output.loss_sum.item<double>();
-    correct += output.correct.item<double>();
+    const BatchLosses losses = batch_losses(model, batch, device);
+    loss += losses.masked_lm.loss_sum.item<double>();
+    correct += losses.masked_lm.correct.item<double>();
+    if (losses.sentence_order) {
+      order_loss += losses.sentence_order->loss_sum.item<double>();
+      order_correct += losses.sentence_order->correct.item<double>();
+      pairs += static_cast<double>(batch.pair_rows.numel());
+    }
     masked += static_cast<double>(batch.labels.numel());
     tokens += static_cast<double>(batch.tokens);
   }
-  const std::vector<double> sums =
-      communicator.sum(std::vector<double>{loss, correct, masked, tokens});
+  const std::vector<double> sums = communicator.sum(
+      std::vector<double>{loss, correct, masked, tokens, order_loss, order_correct, pairs});
   Evaluation result;
   result.loss = sums[0] / sums[2];
   result.perplexity = std::exp(result.loss);
@@ -89,6 +109,10 @@ Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
   result.masked_tokens = static_cast<std::int64_t>(sums[2]);
   result.tokens = static_cast<std::int64_t>(sums[3]);
   result.rows = static_cast<std::int64_t>(count);
+  if (options.sentence_pairs) {
+    result.sentence_order =
+        sentence_order_figures(sums[4], sums[5], sums[6], static_cast<double>(count));
+  }
   return result;
 }
 
@@ -107,6 +131,7 @@ Evaluation combined(const std::vector<Evaluation>& parts) {
   sum.loss /= static_cast<double>(sum.masked_tokens);
   sum.perplexity = std::exp(sum.loss);
   sum.masked_accuracy = correct / static_cast<double>(sum.masked_tokens);
+  if (parts.front().sentence_order) sum.sentence_order = combined_order(parts);
   return sum;
 }
 

@@ -4,9 +4,11 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "data/batch_stream.h"
+#include "launcher/sentence_order_figures.h"
 #include "model/roberta.h"
 
 namespace tupelo {
@@ -33,16 +35,18 @@ struct Evaluation {
   std::int64_t masked_tokens = 0;
   std::int64_t tokens = 0;
   std::int64_t rows = 0;
+  std::optional<SentenceOrderFigures> sentence_order;  // with options.sentence_pairs
 };
 
-// Masks depend on the corpus alone, so that figures of different runs, seeds and steps compare. At
-// most `max_rows` rows, spread evenly over the split, shared out over the ranks. Collective. Leaves
-// the model in the mode (training or not) it was in. Throws CorpusError when the split has no row.
+// Masks, and segments of pairs, depend on the corpus alone, so that figures of different runs,
+// seeds and steps compare. At most `max_rows` rows, spread evenly over the split, shared out over
+// the ranks. Collective. Leaves the model in the mode (training or not) it was in. Throws
+// CorpusError when the split has no row.
 Evaluation evaluate(RobertaForMaskedLm& model, const ShardedCorpus& corpus,
                     const DataOptions& options, std::int64_t max_rows, torch::Device device,
                     Communicator& communicator);
 
-// Of several corpora as one: each masked token counts alike.
+// Of several corpora as one: each masked token counts alike, and each pair.
 Evaluation combined(const std::vector<Evaluation>& parts);
 
 // At most `rows` rows, spread evenly over the split, with the masks of evaluate(). Throws

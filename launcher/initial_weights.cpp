@@ -90,6 +90,28 @@ std::string changed_settings(const ModelOptions& there, const ModelOptions& here
   return text;
 }
 
+bool is_of_sentence_order_head(const std::string& parameter) {
+  return parameter.starts_with("roberta.pooler.") || parameter.starts_with("sop_classifier.");
+}
+
+// The objectives of two runs may differ: a head that only the old model has is left out, one that
+// only the new one has keeps its initial values. Returns which, for people.
+std::string fit_sentence_order_head(const RobertaForMaskedLm& model, NamedTensors& tensors) {
+  const auto of_head = [](const auto& named) { return is_of_sentence_order_head(named.first); };
+  const bool wanted = model.options().sentence_order_head;
+  const bool there = std::any_of(tensors.begin(), tensors.end(), of_head);
+  if (wanted == there) return "";
+  if (there) {
+    std::erase_if(tensors, of_head);
+    return "left out";
+  }
+  for (const auto& parameter : model.named_parameters()) {
+    if (!is_of_sentence_order_head(parameter.key())) continue;
+    tensors.emplace_back(parameter.key(), parameter.value().detach().clone());
+  }
+  return "new";
+}
+
 }  // namespace
 
 std::vector<VerbOption> initial_weights_options() {
@@ -213,6 +235,7 @@ void InitialWeights::load_into(RobertaForMaskedLm& model) {
     }
     fitting.emplace_back(name, tensor);
   }
+  sentence_order_head_ = fit_sentence_order_head(model, fitting);
   try {
     load_parameters(model, fitting);
   } catch (const std::invalid_argument& error) {
@@ -227,7 +250,8 @@ void InitialWeights::load_into(RobertaForMaskedLm& model) {
 std::string InitialWeights::summary() const {
   return "step " + std::to_string(state_.step) + " of " + checkpoint_ +
          (resized_.empty() ? ""
-                           : ", " + std::to_string(resized_.size()) + " position tables resized");
+                           : ", " + std::to_string(resized_.size()) + " position tables resized") +
+         (sentence_order_head_.empty() ? "" : ", sentence-order head " + sentence_order_head_);
 }
 
 nlohmann::ordered_json InitialWeights::description() const {
@@ -236,6 +260,7 @@ nlohmann::ordered_json InitialWeights::description() const {
       {"step", state_.step},
       {"max_positions", config_.model.max_positions},
       {"resized_tables", resized_}};
+  if (!sentence_order_head_.empty()) object["sentence_order_head"] = sentence_order_head_;
   if (length_ > 0) {
     object["extended_to"] = length_;
     object["extend_policy"] =

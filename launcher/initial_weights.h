@@ -41,7 +41,8 @@ class InitialWeights {
   void extend(ConfigBuilder& builder) const;
 
   // On rank 0: puts the weights into a model of the extended settings, its position tables
-  // rewritten. Throws std::invalid_argument when a parameter does not fit.
+  // rewritten. A sentence-order head that only one of the models has does not matter. Throws
+  // std::invalid_argument when a parameter does not fit.
   void load_into(RobertaForMaskedLm& model);
 
   // For people: "step 12 of runs/a/checkpoints/..., 2 tables resized".
@@ -56,6 +57,8 @@ class InitialWeights {
   std::int64_t length_ = 0;  // of --extend; 0: as it was
   LengthExtension extension_;
   std::vector<std::string> resized_;  // parameters, once loaded
+  // "new" when only this run has one, "left out" when only the other one had, once loaded.
+  std::string sentence_order_head_;
 };
 
 }  // namespace tupelo

@@ -200,15 +200,29 @@ std::vector<LengthResult> evaluate_lengths(const SavedModel& saved, RobertaForMa
 }
 
 std::string length_table(const std::vector<LengthResult>& results) {
-  TextTable table({"length", "model<", "loss", "perplexity", "masked accuracy", "attention entropy",
-                   "of ln n", "rows", "tokens"});
+  std::vector<std::string> columns = {
+      "length",  "model<", "loss",  "perplexity", "masked accuracy", "attention entropy",
+      "of ln n", "rows",   "tokens"};
+  const bool pairs = !results.empty() && results.front().evaluation.sentence_order.has_value();
+  if (pairs) columns.insert(columns.end(), {"order loss", "order accuracy", "pairs"});
+  TextTable table(columns);
   for (const LengthResult& result : results) {
     const Evaluation& evaluation = result.evaluation;
-    table.add({grouped(result.length), result.extended ? "extended" : "as trained",
-               significant(evaluation.loss, 5), significant(evaluation.perplexity, 5),
-               significant(100 * evaluation.masked_accuracy, 4) + "%",
-               significant(result.entropy, 4), significant(100 * result.relative_entropy, 4) + "%",
-               grouped(evaluation.rows), grouped(evaluation.tokens)});
+    std::vector<std::string> cells = {grouped(result.length),
+                                      result.extended ? "extended" : "as trained",
+                                      significant(evaluation.loss, 5),
+                                      significant(evaluation.perplexity, 5),
+                                      significant(100 * evaluation.masked_accuracy, 4) + "%",
+                                      significant(result.entropy, 4),
+                                      significant(100 * result.relative_entropy, 4) + "%",
+                                      grouped(evaluation.rows),
+                                      grouped(evaluation.tokens)};
+    if (pairs) {
+      const SentenceOrderFigures& order = *evaluation.sentence_order;
+      cells.insert(cells.end(), {significant(order.loss, 4),
+                                 significant(100 * order.accuracy, 4) + "%", grouped(order.pairs)});
+    }
+    table.add(cells);
   }
   return table.text();
 }
@@ -228,6 +242,9 @@ nlohmann::ordered_json length_json(const LengthSettings& settings,
                        {"relative_attention_entropy", result.relative_entropy},
                        {"rows", evaluation.rows},
                        {"tokens", evaluation.tokens}});
+    if (evaluation.sentence_order) {
+      lengths.back().update(sentence_order_json(*evaluation.sentence_order));
+    }
   }
   const LengthExtension& extension = settings.extension;
   return {{"extend_policy", table_extension_names().at(static_cast<std::size_t>(extension.tables))},

@@ -153,6 +153,8 @@ void validate(const RunConfig& config) {
               std::to_string(config.model.hidden_size));
   require(config.data.mask_token_share + config.data.random_token_share <= 1.0,
           "data.mask-token-share and data.random-token-share add up to more than 1");
+  require(!config.data.sentence_pairs || config.data.packing == Packing::kDocument,
+          "objective.sop-weight needs data.packing doc: only there do rows keep to one document");
   require(config.optim.positions != "freeze" ||
               parse_duration(config.optim.position_frozen_steps).amount == 0,
           "optim.position-frozen-steps is " + config.optim.position_frozen_steps +

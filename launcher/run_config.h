@@ -44,9 +44,16 @@ struct UpdateOptions {
   std::string positions = "update";
 };
 
+struct ObjectiveOptions {
+  // Of the sentence-order loss beside the masked-LM loss. Above 0 the model has the head for it and
+  // rows are pairs: setting it sets these too.
+  double sop_weight = 0;
+};
+
 struct RunConfig {
   ModelOptions model;
   DataOptions data;
+  ObjectiveOptions objective;
   TrainOptions train;
   UpdateOptions optim;
 };

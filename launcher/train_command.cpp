@@ -222,6 +222,15 @@ void check_held_out(const OpenCorpora& corpora, const TrainOptions& train) {
   }
 }
 
+void check_sentences(const OpenCorpora& corpora) {
+  for (std::size_t i = 0; i < corpora.folders.size(); ++i) {
+    if (corpora.train[i].info().sentence_rules > 0) continue;
+    throw CorpusError("corpus " + corpora.folders[i] +
+                      " does not say where sentences begin, which objective.sop-weight needs; "
+                      "prepare it with --sentences");
+  }
+}
+
 void check_vocabulary(const OpenCorpora& corpora, const InitialWeights& initial) {
   const std::string& fingerprint = corpora.train.front().info().tokenizer_fingerprint;
   if (fingerprint == initial.tokenizer_fingerprint()) return;
@@ -248,6 +257,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   open_corpora(!line.has("no-verify"), control, corpora);
   together(control, [&] {
     check_held_out(corpora, train);
+    if (builder.config().data.sentence_pairs) check_sentences(corpora);
     if (initial) check_vocabulary(corpora, *initial);
   });
   const RunFolder folder(line.value("run"));

@@ -41,6 +41,23 @@ ModelOptions model_options(const RunConfig& config, const CorpusInfo& corpus) {
   return options;
 }
 
+// Over the micro-batches of a step; stays on the device until it is asked for.
+class LossSums {
+ public:
+  void add(const torch::Tensor& loss, const torch::Tensor& correct) {
+    const torch::Tensor detached = loss.detach().to(torch::kDouble);
+    loss_ = loss_.defined() ? loss_ + detached : detached;
+    correct_ = correct_.defined() ? correct_ + correct : correct;
+  }
+  double loss() const { return loss_.defined() ? loss_.item<double>() : 0; }
+  double correct() const {
+    return correct_.defined() ? static_cast<double>(correct_.item<std::int64_t>()) : 0;
+  }
+
+ private:
+  torch::Tensor loss_, correct_;
+};
+
 std::vector<torch::Tensor> tensors_of(const RobertaForMaskedLm& model) {
   std::vector<torch::Tensor> tensors;
   for (const auto& parameter : model.named_parameters()) tensors.push_back(parameter.value());
@@ -132,42 +149,59 @@ StepRecord Trainer::train_step() {
   std::vector<Batch> micro_batches = batches_->next();
   step.data_wait_seconds = now_seconds() - started;
 
-  double masked = 0, tokens = 0;
-  for (const Batch& batch : micro_batches) {
-    masked += static_cast<double>(batch.labels.numel());
-    tokens += static_cast<double>(batch.tokens);
-    masks_hash_ += batch.masks_hash;
-    for (Ledger& ledger : ledgers_) ledger.record(batch);
-  }
-  const auto counts = context_.communicator.sum(std::vector<double>{masked, tokens});
-  step.masked_tokens = static_cast<std::int64_t>(counts[0]);
-  step.tokens = static_cast<std::int64_t>(counts[1]);
-
-  accumulate(micro_batches, std::max(counts[0], 1.0), step);
+  const Counts counts = count(micro_batches);
+  step.masked_tokens = static_cast<std::int64_t>(counts.masked);
+  step.tokens = static_cast<std::int64_t>(counts.tokens);
+  accumulate(micro_batches, counts, step);
   step.learning_rate = schedule_(step_ - 1);
   step.skipped = !update(step);
   tokens_ += step.tokens;
   return step;
 }
 
-void Trainer::accumulate(std::vector<Batch>& micro_batches, double masked, StepRecord& step) {
+Trainer::Counts Trainer::count(const std::vector<Batch>& micro_batches) {
+  Counts own;
+  for (const Batch& batch : micro_batches) {
+    own.masked += static_cast<double>(batch.labels.numel());
+    own.tokens += static_cast<double>(batch.tokens);
+    if (batch.pair_rows.defined()) own.pairs += static_cast<double>(batch.pair_rows.numel());
+    masks_hash_ += batch.masks_hash;
+    for (Ledger& ledger : ledgers_) ledger.record(batch);
+  }
+  const auto sums =
+      context_.communicator.sum(std::vector<double>{own.masked, own.tokens, own.pairs});
+  return {sums[0], sums[1], sums[2]};
+}
+
+void Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts,
+                         StepRecord& step) {
   Communicator& communicator = context_.communicator;
+  const double masked = std::max(counts.masked, 1.0), pairs = std::max(counts.pairs, 1.0);
   reducer_->zero();
-  torch::Tensor loss, correct;
+  LossSums masked_lm, sentence_order;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     reducer_->overlap(context_.config.train.overlap && i + 1 == micro_batches.size());
     torch::manual_seed(dropout_seed(context_.config.data.seed, step_, communicator.rank(), i));
-    const MaskedLmOutput output = masked_lm_loss(*model_, micro_batches[i], context_.device);
-    (output.loss_sum / masked).backward();
-    const torch::Tensor detached = output.loss_sum.detach().to(torch::kDouble);
-    loss = loss.defined() ? loss + detached : detached;
-    correct = correct.defined() ? correct + output.correct : output.correct;
+    const BatchLosses losses = batch_losses(*model_, micro_batches[i], context_.device);
+    torch::Tensor loss = losses.masked_lm.loss_sum / masked;
+    masked_lm.add(losses.masked_lm.loss_sum, losses.masked_lm.correct);
+    if (losses.sentence_order) {
+      const double weight = context_.config.objective.sop_weight / pairs;
+      loss = loss + weight * losses.sentence_order->loss_sum;
+      sentence_order.add(losses.sentence_order->loss_sum, losses.sentence_order->correct);
+    }
+    loss.backward();
   }
   reducer_->finish();
-  const auto sums = communicator.sum(
-      std::vector<double>{loss.item<double>(), static_cast<double>(correct.item<std::int64_t>())});
+  const auto sums = communicator.sum(std::vector<double>{
+      masked_lm.loss(), masked_lm.correct(), sentence_order.loss(), sentence_order.correct()});
   step.loss = sums[0] / masked;
   step.masked_accuracy = sums[1] / masked;
+  if (context_.config.data.sentence_pairs) {
+    const std::int64_t rows = order_->step(step_ - 1).global_batch;
+    step.sentence_order =
+        sentence_order_figures(sums[2], sums[3], counts.pairs, static_cast<double>(rows));
+  }
 }
 
 bool Trainer::update(StepRecord& step) {
@@ -175,7 +209,8 @@ bool Trainer::update(StepRecord& step) {
     step.position_grad_norm = clip_global_norm(position_parameters_, /*max_norm=*/0);  // measures
   }
   step.grad_norm = clip_global_norm(reducer_->parameters(), context_.config.optim.clip_norm);
-  const bool finite = std::isfinite(step.loss) && std::isfinite(step.grad_norm);
+  const bool finite = std::isfinite(step.loss) && std::isfinite(step.grad_norm) &&
+                      (!step.sentence_order || std::isfinite(step.sentence_order->loss));
   if (context_.communicator.all_agree(finite)) {
     skipped_in_a_row_ = 0;
     optimizer_->step(step.learning_rate, step_);

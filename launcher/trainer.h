@@ -66,7 +66,12 @@ class Trainer {
   void save();
 
   bool stop_agreed();
-  void accumulate(std::vector<Batch>& micro_batches, double masked, StepRecord& step);
+  // What a step's losses are divided by, summed over ranks.
+  struct Counts {
+    double masked = 0, tokens = 0, pairs = 0;
+  };
+  Counts count(const std::vector<Batch>& micro_batches);
+  void accumulate(std::vector<Batch>& micro_batches, const Counts& counts, StepRecord& step);
   bool update(StepRecord& step);
   void close_epochs();
   RunState current_state() const;

@@ -39,6 +39,7 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
                                      {"tokens_per_second", rate},
                                      {"data_wait_seconds", waited_seconds_},
                                      {"masks_hash", hex_text(masks_hash)}};
+    if (step.sentence_order) object.update(sentence_order_json(*step.sentence_order));
     if (step.position_grad_norm) object["position_grad_norm"] = *step.position_grad_norm;
     if (step.skipped) object["skipped"] = true;
     metrics_->append(object.dump());
@@ -46,11 +47,14 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
   const double steps_since =
       tokens_since / static_cast<double>(std::max<std::int64_t>(step.tokens, 1));
   const double eta = elapsed / steps_since * static_cast<double>(total_steps_ - progress.step);
+  const std::string order =
+      step.sentence_order ? "  sop " + sentence_order_text(*step.sentence_order) : "";
   console_.milestone(
       "step " + std::to_string(progress.step) + "/" + std::to_string(total_steps_) + "  loss " +
-      significant(step.loss, 5) + "  accuracy " + significant(100 * step.masked_accuracy, 3) +
-      "%  lr " + significant(step.learning_rate, 3) + "  |g| " + significant(step.grad_norm, 3) +
-      "  " + grouped(static_cast<std::int64_t>(rate)) + " tokens/s  ETA " + duration_text(eta));
+      significant(step.loss, 5) + "  accuracy " + significant(100 * step.masked_accuracy, 3) + "%" +
+      order + "  lr " + significant(step.learning_rate, 3) + "  |g| " +
+      significant(step.grad_norm, 3) + "  " + grouped(static_cast<std::int64_t>(rate)) +
+      " tokens/s  ETA " + duration_text(eta));
   start(progress);
   waited_seconds_ = 0;
 }
@@ -76,18 +80,26 @@ void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& r
                                      {"validation_masked_tokens", result.masked_tokens},
                                      {"validation_rows", result.rows},
                                      {"seconds", seconds}};
+    if (result.sentence_order) {
+      record.update(sentence_order_json(*result.sentence_order, "validation_"));
+    }
     if (results.size() > 1) {
       for (const Evaluation& part : results) {
         record["corpora"].push_back({{"validation_loss", part.loss},
                                      {"validation_masked_accuracy", part.masked_accuracy},
                                      {"validation_masked_tokens", part.masked_tokens}});
+        if (part.sentence_order) {
+          record["corpora"].back().update(sentence_order_json(*part.sentence_order, "validation_"));
+        }
       }
     }
     metrics_->append(record.dump());
   }
   console_.line("step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
                 "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +
-                significant(100 * result.masked_accuracy, 3) + "%");
+                significant(100 * result.masked_accuracy, 3) + "%" +
+                (result.sentence_order ? "  sop " + sentence_order_text(*result.sentence_order)
+                                       : std::string()));
 }
 
 void TrainingLog::probe(std::int64_t step, const HeldOutProbe& probe, double seconds) {

@@ -11,6 +11,7 @@
 #include "launcher/held_out_probe.h"
 #include "launcher/ledger.h"
 #include "launcher/metrics_log.h"
+#include "launcher/sentence_order_figures.h"
 
 namespace tupelo {
 
@@ -19,6 +20,7 @@ class Console;
 struct StepRecord {
   double loss = 0;  // mean over the masked tokens of the whole global batch
   double masked_accuracy = 0;
+  std::optional<SentenceOrderFigures> sentence_order;
   double learning_rate = 0;
   double grad_norm = 0;                      // before clipping
   std::optional<double> position_grad_norm;  // the same of position parameters, when logged

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "model/embeddings.h"
 #include "model/encoder.h"
@@ -11,6 +12,7 @@
 #include "model/masked_lm_head.h"
 #include "model/position/position_plan.h"
 #include "model/position/spelling.h"
+#include "model/sentence_order_head.h"
 
 namespace tupelo {
 namespace {
@@ -152,6 +154,15 @@ std::optional<PlaceInGroups> place_in_groups(const std::string& parameter) {
                        parameter.substr(dot + 1)};
 }
 
+// Cross entropy of scores [N,C], summed in float32 or wider, and how many are right.
+std::pair<torch::Tensor, torch::Tensor> summed_loss(const torch::Tensor& scores,
+                                                    const torch::Tensor& labels) {
+  const bool half = scores.scalar_type() == at::kHalf || scores.scalar_type() == at::kBFloat16;
+  return {at::cross_entropy_loss(half ? scores.to(at::kFloat) : scores, labels,
+                                 /*weight=*/{}, at::Reduction::Sum),
+          scores.detach().argmax(-1).eq(labels).sum()};
+}
+
 }  // namespace
 
 struct RobertaForMaskedLm::State {
@@ -163,6 +174,8 @@ struct RobertaForMaskedLm::State {
   std::vector<std::shared_ptr<PositionEncoding>> encodings;  // one per group
   std::shared_ptr<MaskDecoder> mask_decoder;                 // or nullptr
   std::shared_ptr<MaskedLmHead> head;
+  std::shared_ptr<Pooler> pooler;  // or nullptr, both
+  std::shared_ptr<SentenceOrderHead> sentence_order_head;
   AttentionObserver* observer = nullptr;
 
   ComplexScores complex_scores() const {
@@ -207,6 +220,12 @@ RobertaForMaskedLm::RobertaForMaskedLm(const ModelOptions& options)
   state.head = register_module(
       "lm_head", std::make_shared<MaskedLmHead>(options.hidden_size, options.vocab_size,
                                                 options.layer_norm_epsilon));
+  if (options.sentence_order_head) {
+    state.pooler =
+        roberta->register_module("pooler", std::make_shared<Pooler>(options.hidden_size));
+    state.sentence_order_head =
+        register_module("sop_classifier", std::make_shared<SentenceOrderHead>(options.hidden_size));
+  }
   check_complex(options, state.complex_scores(), state.plan);
 }
 
@@ -222,6 +241,10 @@ void RobertaForMaskedLm::initialize(std::uint64_t seed) {
     state_->mask_decoder->initialize(deviation, initial_value_generator(seed, "mask_decoder"));
   }
   state_->head->initialize(deviation, seed);
+  if (state_->pooler) {
+    state_->pooler->initialize(deviation, seed);
+    state_->sentence_order_head->initialize(deviation, seed);
+  }
 }
 
 std::vector<AttentionTerms> RobertaForMaskedLm::terms_of_layers(std::int64_t tokens) const {
@@ -279,15 +302,28 @@ MaskedLmOutput RobertaForMaskedLm::masked_lm_loss(const torch::Tensor& input_ids
                                                   const TokenLayout& layout,
                                                   const torch::Tensor& masked_positions,
                                                   const torch::Tensor& labels) {
-  const torch::Tensor hidden = hidden_states(input_ids, layout);                      // [B,T,H]
+  return masked_lm_loss_of(hidden_states(input_ids, layout), masked_positions, labels);
+}
+
+MaskedLmOutput RobertaForMaskedLm::masked_lm_loss_of(const torch::Tensor& hidden,
+                                                     const torch::Tensor& masked_positions,
+                                                     const torch::Tensor& labels) {
   const torch::Tensor rows = hidden.flatten(0, 1).index_select(0, masked_positions);  // [M,H]
-  const torch::Tensor scores = logits(rows);                                          // [M,V]
-  const bool half = scores.scalar_type() == at::kHalf || scores.scalar_type() == at::kBFloat16;
-  MaskedLmOutput output;
-  output.loss_sum = at::cross_entropy_loss(half ? scores.to(at::kFloat) : scores, labels,
-                                           /*weight=*/{}, at::Reduction::Sum);
-  output.correct = scores.detach().argmax(-1).eq(labels).sum();
-  return output;
+  const auto [loss_sum, correct] = summed_loss(logits(rows), labels);
+  return {loss_sum, correct};
+}
+
+torch::Tensor RobertaForMaskedLm::sentence_order_logits(const torch::Tensor& first_tokens) {
+  TORCH_CHECK(state_->pooler, "the model has no sentence-order head");
+  return state_->sentence_order_head->forward(state_->pooler->forward(first_tokens));
+}
+
+SentenceOrderOutput RobertaForMaskedLm::sentence_order_loss_of(const torch::Tensor& hidden,
+                                                               const torch::Tensor& rows,
+                                                               const torch::Tensor& labels) {
+  const torch::Tensor first_tokens = hidden.select(1, 0).index_select(0, rows);  // [P,H]
+  const auto [loss_sum, correct] = summed_loss(sentence_order_logits(first_tokens), labels);
+  return {loss_sum, correct};
 }
 
 const ModelOptions& RobertaForMaskedLm::options() const { return state_->options; }

@@ -41,6 +41,8 @@ struct ModelOptions {
   // Absolute positions in front of the last layer only (DeBERTa's enhanced mask decoder):
   // none | emd | emd(steps=2).
   std::string mask_decoder = "none";
+  // A second head that tells whether the two segments of a row were swapped.
+  bool sentence_order_head = false;
   // What happens beyond max_positions; not part of a model's identity.
   LengthExtension extension = {};
   // Layers whose activations are recomputed in backward instead of kept: none | all | "0-3+6".
@@ -53,9 +55,16 @@ struct MaskedLmOutput {
   torch::Tensor correct;  // [] int64, masked tokens predicted right
 };
 
+struct SentenceOrderOutput {  // the same of P rows of two segments
+  torch::Tensor loss_sum;
+  torch::Tensor correct;
+};
+
 // Parameter names are those of Hugging Face RobertaForMaskedLM checkpoints
 // ("roberta.embeddings...", "roberta.encoder.layer.0...", "lm_head..."), with
 // "roberta.position.<group>." for attention encodings. The decoder is tied to the word embeddings.
+// The sentence-order head is that of BERT: "roberta.pooler.dense", where RobertaModel has its
+// pooler, and "sop_classifier.classifier", as in AlbertForPreTraining.
 // Not thread-safe.
 class RobertaForMaskedLm : public torch::nn::Module {
  public:
@@ -75,12 +84,23 @@ class RobertaForMaskedLm : public torch::nn::Module {
   MaskedLmOutput masked_lm_loss(const torch::Tensor& input_ids, const TokenLayout& layout,
                                 const torch::Tensor& masked_positions, const torch::Tensor& labels);
 
+  // The same loss, from hidden_states().
+  MaskedLmOutput masked_lm_loss_of(const torch::Tensor& hidden,
+                                   const torch::Tensor& masked_positions,
+                                   const torch::Tensor& labels);
+  // From hidden states [B,T,H]; rows [P] int64; labels [P] int64, 1 for swapped segments. P may be
+  // 0, as M above. Only of a model with the head.
+  SentenceOrderOutput sentence_order_loss_of(const torch::Tensor& hidden, const torch::Tensor& rows,
+                                             const torch::Tensor& labels);
+
   // [B,T,H] after the last layer (after the mask decoder, when there is one). Throws
   // std::invalid_argument for a sequence longer than longest().
   torch::Tensor hidden_states(const torch::Tensor& input_ids, const torch::Tensor& attention_mask);
   torch::Tensor hidden_states(const torch::Tensor& input_ids, const TokenLayout& layout);
   // [M,V] for rows [M,H] of hidden states.
   torch::Tensor logits(const torch::Tensor& hidden);
+  // [P,2] for hidden states [P,H] of the first tokens of P rows; only of a model with the head.
+  torch::Tensor sentence_order_logits(const torch::Tensor& first_tokens);
 
   const ModelOptions& options() const;
   // The canonical plan text, which a checkpoint stores and a restore compares.

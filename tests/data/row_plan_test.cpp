@@ -77,6 +77,37 @@ TEST(RowPlan, DocumentRowsNeverCrossADocument) {
   EXPECT_EQ(plan.rows(), row);
 }
 
+TEST(RowPlan, RowsForSentencePairsLeaveRoomToBeginEarlier) {
+  for (const std::int64_t sequence_length : {5, 7, 12, 30, 300, 512}) {
+    std::vector<std::uint64_t> lengths = random_lengths(5, 200);
+    for (std::size_t d = 0; d < lengths.size(); d += 3) lengths[d] *= 40;
+    const RowPlan plan(offsets_of(lengths), Packing::kDocument, sequence_length, true);
+    const auto content = static_cast<std::uint64_t>(sequence_length - 3);
+    EXPECT_EQ(plan.slack(), std::min<std::uint64_t>(64, content / 4));
+    EXPECT_TRUE(plan.sentence_pairs());
+    std::uint64_t row = 0;
+    for (std::size_t d = 0; d < lengths.size(); ++d) {
+      for (std::uint64_t first = 0; first < lengths[d]; ++row) {
+        const RowPlan::Piece piece = plan.pieces(row).front();
+        EXPECT_EQ(piece.document, d);
+        EXPECT_EQ(piece.first, first);
+        ASSERT_GT(piece.count, 0u);
+        // Nothing begins before a document, and a row that begins early still has room.
+        EXPECT_LE(piece.count + (first == 0 ? 0 : plan.slack()), content);
+        first += piece.count;
+        if (first < lengths[d]) {
+          EXPECT_EQ(piece.count, content - plan.slack());
+        }
+      }
+    }
+    EXPECT_EQ(plan.rows(), row);
+    EXPECT_EQ(RowPlan(offsets_of(lengths), Packing::kDocument, sequence_length).slack(), 0u);
+  }
+  EXPECT_THROW(RowPlan({0, 5}, Packing::kDocument, 4, true), std::invalid_argument);
+  EXPECT_THROW(RowPlan({0, 5}, Packing::kFull, 40, true), std::invalid_argument);
+  EXPECT_THROW(RowPlan({0, 5}, Packing::kBestFit, 40, true), std::invalid_argument);
+}
+
 TEST(RowPlan, BestFitRowsHoldThePartsOfDocumentsEachOnce) {
   for (const std::int64_t sequence_length : {4, 7, 12, 40}) {
     const std::vector<std::uint64_t> lengths = random_lengths(3, 300);

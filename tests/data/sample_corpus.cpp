@@ -62,7 +62,8 @@ CorpusIndex write_sample_corpus(const fs::path& folder,
   fs::create_directory(folder);
   CorpusWriter writer(folder, info, held_out, shard_tokens);
   for (const SampleDocument& document : documents) {
-    writer.add(document.ids, document.word_start, document.source, document.hash);
+    writer.add(document.ids, document.word_start, document.source, document.hash,
+               document.sent_start);
   }
   const CorpusIndex index = writer.finish();
   write_corpus_file(folder / "index.json", format_corpus_index(index));

@@ -31,6 +31,7 @@ struct SampleDocument {
   std::vector<std::uint32_t> ids;
   std::vector<std::uint8_t> word_start;
   std::uint64_t source = 0, hash = 0;
+  std::vector<std::uint8_t> sent_start;  // of a corpus with sentence rules
 };
 
 inline constexpr std::uint32_t kSampleVocabulary = 400;

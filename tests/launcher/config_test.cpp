@@ -118,6 +118,27 @@ TEST(Config, IniTextRoundTrips) {
   }
 }
 
+TEST(Config, AWeightOfTheOrderLossMakesPairsAndAHead) {
+  ConfigBuilder builder;
+  const RunConfig& config = builder.config();
+  EXPECT_FALSE(config.data.sentence_pairs || config.model.sentence_order_head);
+  builder.apply_text("[data]\npacking = doc\n[objective]\nsop-weight = 0.5\nsop-pairs = static\n",
+                     "text");
+  EXPECT_EQ(config.objective.sop_weight, 0.5);
+  EXPECT_TRUE(config.data.sentence_pairs && config.model.sentence_order_head);
+  EXPECT_EQ(config.data.pair_draw, PairDraw::kStatic);
+  validate(config);
+  ConfigBuilder again;
+  again.apply_text(builder.to_ini(true), "text");
+  EXPECT_TRUE(again.config().data.sentence_pairs && again.config().model.sentence_order_head);
+  builder.set("data.packing", "packed", "test");
+  EXPECT_NE(message_of<std::invalid_argument>([&] { validate(config); }).find("data.packing doc"),
+            std::string::npos);
+  builder.set("objective.sop-weight", "0", "test");
+  EXPECT_FALSE(config.data.sentence_pairs || config.model.sentence_order_head);
+  validate(config);
+}
+
 TEST(Config, TheFlavourOfARunIsPrintedByItsName) {
   const auto printed = [](const std::string& text) {
     ConfigBuilder builder;
