@@ -8,6 +8,21 @@
 
 namespace tupelo {
 
+// A new file, written piece by piece. Throws std::system_error that names it.
+class NewCorpusFile {
+ public:
+  explicit NewCorpusFile(const std::filesystem::path& file);
+  ~NewCorpusFile();
+  NewCorpusFile(const NewCorpusFile&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
 // Writes a new file and syncs it. Throws std::system_error that names it.
 void write_corpus_file(const std::filesystem::path& file, std::span<const std::byte> bytes);
 void write_corpus_file(const std::filesystem::path& file, const std::string& text);
@@ -19,13 +34,15 @@ void sync_corpus_folder(const std::filesystem::path& folder);
 // `max_bytes`, std::system_error when the system refuses.
 std::string read_corpus_text(const std::filesystem::path& file, std::size_t max_bytes);
 
-// A corpus in the making: a hidden sibling of the place where it is to stand.
+// A corpus in the making: a hidden sibling of the place where it is to stand. Or another folder,
+// which then holds a file named `marker`, as a corpus holds index.json.
 class UnfinishedCorpus {
  public:
   // Creates missing parents of `output`, removes what earlier, killed runs left beside it, and
   // makes the folder. An existing `output` is refused with std::invalid_argument, unless `force`
-  // and it is a corpus or an empty folder. Throws std::system_error.
-  UnfinishedCorpus(const std::filesystem::path& output, bool force);
+  // and it is such a folder or an empty one. Throws std::system_error.
+  UnfinishedCorpus(const std::filesystem::path& output, bool force,
+                   const std::string& marker = "index.json");
   // Removes the folder, unless publish() has moved it.
   ~UnfinishedCorpus();
   UnfinishedCorpus(const UnfinishedCorpus&) = delete;
