@@ -20,27 +20,6 @@ bool is_hdf5_name(const fs::path& file) {
   return file.extension() == ".hdf5" || file.extension() == ".h5";
 }
 
-std::vector<fs::path> files_of(const std::vector<fs::path>& inputs) {
-  std::vector<fs::path> files;
-  for (const fs::path& input : inputs) {
-    if (!fs::is_directory(input)) {
-      files.push_back(input);
-      continue;
-    }
-    std::vector<fs::path> inside;
-    for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
-      if (is_hdf5_name(entry.path()) && entry.is_regular_file()) inside.push_back(entry.path());
-    }
-    if (inside.empty()) {
-      throw std::invalid_argument("folder " + input.string() + " holds no .hdf5 or .h5 file");
-    }
-    std::sort(inside.begin(), inside.end());
-    files.insert(files.end(), inside.begin(), inside.end());
-  }
-  if (files.empty()) throw std::invalid_argument("no HDF5 files are given to import");
-  return files;
-}
-
 // The documents of a row.
 std::vector<std::vector<std::uint32_t>> documents_of(NvidiaRow& row) {
   if (row.random_next) return std::move(row.segments);
@@ -53,7 +32,7 @@ std::vector<std::vector<std::uint32_t>> documents_of(NvidiaRow& row) {
 class Import {
  public:
   explicit Import(const NvidiaImport& options)
-      : options_(options), files_(files_of(options.inputs)), corpus_(options) {
+      : options_(options), files_(nvidia_files(options.inputs)), corpus_(options) {
     for (const fs::path& file : files_) report_.rows += open(file).rows();
   }
 
@@ -143,6 +122,27 @@ class Import {
 };
 
 }  // namespace
+
+std::vector<fs::path> nvidia_files(const std::vector<fs::path>& inputs) {
+  std::vector<fs::path> files;
+  for (const fs::path& input : inputs) {
+    if (!fs::is_directory(input)) {
+      files.push_back(input);
+      continue;
+    }
+    std::vector<fs::path> inside;
+    for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
+      if (is_hdf5_name(entry.path()) && entry.is_regular_file()) inside.push_back(entry.path());
+    }
+    if (inside.empty()) {
+      throw std::invalid_argument("folder " + input.string() + " holds no .hdf5 or .h5 file");
+    }
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  if (files.empty()) throw std::invalid_argument("no HDF5 files are given to import");
+  return files;
+}
 
 NvidiaImportReport import_nvidia(const NvidiaImport& options) { return Import(options).run(); }
 

@@ -20,6 +20,14 @@ struct NvidiaImport : ImportOptions {
   std::function<void(std::uint64_t done_rows, std::uint64_t total_rows)> progress = {};
 };
 
+// The files that inputs stand for, in their order. Throws std::invalid_argument when there is none.
+std::vector<std::filesystem::path> nvidia_files(const std::vector<std::filesystem::path>& inputs);
+
+// Makes the HDF5 library read all structure of such a file that import_nvidia() will: a caller who
+// does not trust the library with it may do this first where a crash does no harm. Throws
+// CorpusError, std::system_error.
+void read_nvidia_structure(const std::filesystem::path& file);
+
 struct NvidiaImportReport {
   CorpusIndex index;
   std::uint64_t rows = 0;

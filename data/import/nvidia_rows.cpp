@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "data/import/nvidia.h"
+
 namespace tupelo {
 namespace {
 
@@ -15,6 +17,20 @@ constexpr const char* kPacked[] = {"packed_input_len", "packed_masked_lm_len",
                                    "next_sentence_positions"};
 
 }  // namespace
+
+void read_nvidia_structure(const std::filesystem::path& file) {
+  const Hdf5Arrays arrays(file);
+  for (const char* name : {kIds, kMask, kPositions, kMaskedIds, kLabels}) {
+    if (!arrays.has(name)) continue;
+    const StoredArray array = arrays.array(name);
+    if (array.chunk_rows == 0) continue;
+    for (std::uint64_t row = 0; row < array.rows; row += array.chunk_rows) {
+      for (std::uint64_t column = 0; column < array.columns; column += array.chunk_columns) {
+        arrays.chunk(name, row, column);
+      }
+    }
+  }
+}
 
 NvidiaRows::NvidiaRows(const std::filesystem::path& file, const Tokenizer& tokenizer)
     : arrays_(file), file_(file), tokenizer_(tokenizer) {

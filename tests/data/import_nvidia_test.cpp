@@ -304,8 +304,13 @@ TEST_F(ImportNvidia, RefusesOtherStructures) {
   for (const char* name : {"input_ids", "masked_lm_positions", "masked_lm_ids"}) {
     expect_refusal([&](const ForeignFile& file) { file.remove(name); },
                    std::string("dataset '") + name + "' is missing");
-    for (const hid_t type : {H5T_IEEE_F32LE, H5T_C_S1}) {
-      expect_refusal_of(name, {{0}, {0}}, "does not hold whole numbers", {.type = type});
+    for (const hid_t type : {H5T_IEEE_F32LE, H5T_C_S1, H5T_STD_REF_OBJ, H5T_STD_B32LE}) {
+      expect_refusal(
+          [&](const ForeignFile& file) {
+            file.remove(name);
+            file.add_empty(name, type, {2, 8});
+          },
+          "does not hold whole numbers");
     }
     expect_refusal(
         [&](const ForeignFile& file) {
