@@ -136,8 +136,8 @@ class Corpora(tupelo_runs.RunTest):
             self.assertIn(part, words)
 
     def test_archive_and_restore(self):
-        self.prepared("kept", shard_tokens=3000, held_out="10%")
-        kept, archive = self.folder / "kept", self.folder / "archive"
+        self.prepared("stored", shard_tokens=3000, held_out="10%")
+        kept, archive = self.folder / "stored", self.folder / "archive"
         report = json.loads(self.tupelo("corpus", "archive", kept, "--output", archive, "--json").stdout)
         self.assertEqual(report["bytes"], sum(map(len, files_of(kept).values())))
         self.tupelo("corpus", "restore", archive, "--output", self.folder / "back", "--threads", 1)
@@ -169,10 +169,10 @@ class Corpora(tupelo_runs.RunTest):
         self.assertEqual(len(files), report["files"] + 1)
         self.assertIn("corpus_training_00000.hdf5", files)
         result = self.tupelo("corpus", "import-nvidia", self.folder / "theirs", "--tokenizer", self.folder / "ours",
-                             "--output", self.folder / "again", "--held-out", "10%")
+                             "--output", self.folder / "from-nvidia", "--held-out", "10%")
         self.assertIn("documents left out that equal an earlier one", result.stdout)
-        self.assertEqual(self.all_documents("again"), self.all_documents("ours"))
-        self.train("imported", corpus=self.folder / "again", train__steps=2)
+        self.assertEqual(self.all_documents("from-nvidia"), self.all_documents("ours"))
+        self.train("imported", corpus=self.folder / "from-nvidia", train__steps=2)
         dictionary = self.folder / "words.txt"
         dictionary.write_text(DICTIONARY)
         self.tupelo("corpus", "import-nvidia", self.folder / "theirs" / "corpus_test_00000.hdf5", "--tokenizer",
