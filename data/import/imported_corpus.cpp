@@ -12,9 +12,15 @@
 namespace tupelo {
 namespace {
 
+constexpr std::uint64_t kMostShardTokens = std::uint64_t{256} << 20;
+
 const ImportOptions& checked(const ImportOptions& options) {
   if (!(options.held_out >= 0 && options.held_out < 1)) {
     throw std::invalid_argument("the held-out share is not at least 0 and below 1");
+  }
+  if (options.shard_tokens < 1 || options.shard_tokens > kMostShardTokens) {
+    throw std::invalid_argument("shard tokens " + std::to_string(options.shard_tokens) +
+                                " is not between 1 and " + std::to_string(kMostShardTokens));
   }
   if (!options.segmenter_dictionary && !options.user_dictionaries.empty()) {
     throw std::invalid_argument("user dictionaries only add to a dictionary, but none was given");

@@ -1,7 +1,10 @@
 // What is exported for NVIDIA's recipes is what training would see, and comes back as it was.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -240,6 +243,42 @@ TEST_F(ExportNvidia, JoinsDocumentsWhereRowsAreFull) {
   for (std::size_t r = 0; r + 1 < ids.size(); ++r) {
     EXPECT_EQ(ids[r].front(), 2);
     EXPECT_EQ(ids[r].back(), 3);
+  }
+}
+
+// Killed on the way, neither is there in part, and the next run clears up.
+TEST_F(ExportNvidia, IsThereWholeOrNotAtAll) {
+  NvidiaExport many = options();
+  many.duplicates = 12;
+  many.rows_per_file = 500;
+  const auto killed = [](auto& options, auto run) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      options.progress = [](std::uint64_t, std::uint64_t) { ::raise(SIGKILL); };
+      run(options);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  };
+  EXPECT_TRUE(killed(many, export_nvidia));
+  EXPECT_FALSE(fs::exists(folder_ / "e"));
+  export_nvidia(many);
+  const auto first = tree_of(folder_ / "e");
+  EXPECT_TRUE(killed(many, export_nvidia));
+  EXPECT_EQ(tree_of(folder_ / "e"), first);
+
+  NvidiaImport import;
+  import.inputs = {folder_ / "e"};
+  import.tokenizer = corpus_;
+  import.output = folder_ / "back";
+  EXPECT_TRUE(killed(import, import_nvidia));
+  EXPECT_FALSE(fs::exists(folder_ / "back"));
+  import_nvidia(import);
+  EXPECT_TRUE(fs::exists(folder_ / "back"));
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    EXPECT_EQ(entry.path().filename().string().find(".back.unfinished"), std::string::npos);
   }
 }
 
