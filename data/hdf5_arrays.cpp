@@ -27,6 +27,14 @@ std::string filter_name(H5Z_filter_t filter) {
   return std::to_string(filter) + (name == names.end() ? "" : " (" + name->second + ")");
 }
 
+// Whether there is an object in the file itself that the library cannot make out.
+bool is_unreadable(hid_t file, const std::string& name) {
+  H5L_info_t link;
+  H5O_info_t object;
+  return H5Lget_info(file, name.c_str(), &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
+         H5Oget_info_by_name(file, name.c_str(), &object, H5P_DEFAULT) < 0;
+}
+
 }  // namespace
 
 struct Hdf5Arrays::State {
@@ -68,6 +76,11 @@ hid_t Hdf5Arrays::State::open(const std::string& name) {
   const auto known = datasets.find(name);
   if (known != datasets.end()) return known->second.get();
   if (H5Lexists(file.get(), name.c_str(), H5P_DEFAULT) <= 0) refuse(name, "is missing");
+  if (is_unreadable(file.get(), name)) {
+    refuse(name,
+           "cannot be read by HDF5 1.10: a newer release of HDF5 wrote it, in a form of its "
+           "own (h5py: libver='latest'), or it is damaged");
+  }
   if (!is_hard_link_to(file.get(), name, H5O_TYPE_DATASET)) {
     refuse(name, "is not a dataset of this file itself");
   }
