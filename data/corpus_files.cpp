@@ -40,22 +40,23 @@ class Opened {
   int descriptor_;
 };
 
-bool is_replaceable(const fs::path& output) {
+bool is_replaceable(const fs::path& output, const std::string& marker) {
   std::error_code ignored;
   return fs::is_directory(fs::symlink_status(output, ignored)) &&
-         (fs::is_empty(output, ignored) || fs::exists(output / "index.json", ignored));
+         (fs::is_empty(output, ignored) || fs::exists(output / marker, ignored));
 }
 
-void check_output(const fs::path& output, bool force) {
+void check_output(const fs::path& output, bool force, const std::string& marker) {
   std::error_code ignored;
   if (!fs::exists(fs::symlink_status(output, ignored))) return;
   if (!force) {
     throw std::invalid_argument("output " + output.string() +
                                 " exists already: choose another or force its replacement");
   }
-  if (!is_replaceable(output)) {
-    throw std::invalid_argument("output " + output.string() +
-                                " is not a corpus, so it is not replaced");
+  if (!is_replaceable(output, marker)) {
+    throw std::invalid_argument("output " + output.string() + " is not " +
+                                (marker == "index.json" ? "a corpus" : "a folder with " + marker) +
+                                ", so it is not replaced");
   }
 }
 
@@ -169,15 +170,31 @@ void replace(const fs::path& finished, const fs::path& output) {
 
 }  // namespace
 
-void write_corpus_file(const fs::path& file, std::span<const std::byte> bytes) {
-  const Opened opened(file, O_WRONLY | O_CREAT | O_EXCL, "cannot create");
+NewCorpusFile::NewCorpusFile(const fs::path& file)
+    : path_(file),
+      descriptor_(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) refuse("cannot create", file);
+}
+
+NewCorpusFile::~NewCorpusFile() { ::close(descriptor_); }
+
+void NewCorpusFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(opened.get(), bytes.data(), bytes.size());
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse("cannot write", file);
+    if (written < 0) refuse("cannot write", path_);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  if (::fsync(opened.get()) != 0) refuse("cannot write", file);
+}
+
+void NewCorpusFile::sync() {
+  if (::fsync(descriptor_) != 0) refuse("cannot write", path_);
+}
+
+void write_corpus_file(const fs::path& file, std::span<const std::byte> bytes) {
+  NewCorpusFile opened(file);
+  opened.append(bytes);
+  opened.sync();
 }
 
 void write_corpus_file(const fs::path& file, const std::string& text) {
@@ -215,26 +232,26 @@ WorkPlace work_place(const fs::path& output, const std::string& job) {
   return {place.parent_path() / (unfinished_prefix(place) + job)};
 }
 
-UnfinishedCorpus::UnfinishedCorpus(const fs::path& output, bool force)
+UnfinishedCorpus::UnfinishedCorpus(const fs::path& output, bool force, const std::string& marker)
     : output_(checked_output(output)), force_(force) {
-  prepare_parent();
+  prepare_parent(marker);
   remove_leftovers(output_);
   std::tie(place_, lock_) = create_locked_place(output_);
   create_folder(place_.corpus());
   create_folder(place_.scratch());
 }
 
-UnfinishedCorpus::UnfinishedCorpus(const fs::path& output, bool force, const std::string& job)
-    : output_(checked_output(output)), force_(force), place_(work_place(output, job)) {
-  prepare_parent();
+UnfinishedCorpus::UnfinishedCorpus(const WorkPlace& place, const fs::path& output, bool force)
+    : output_(checked_output(output)), force_(force), place_(place) {
+  prepare_parent("index.json");
   remove_leftovers(output_, place_.root);
   lock_ = lock_place(place_, output_);
   create_folder(place_.corpus());
   create_folder(place_.scratch());
 }
 
-void UnfinishedCorpus::prepare_parent() const {
-  check_output(output_, force_);
+void UnfinishedCorpus::prepare_parent(const std::string& marker) const {
+  check_output(output_, force_, marker);
   std::error_code error;
   fs::create_directories(output_.parent_path(), error);
   if (error) throw std::system_error(error, "cannot create " + output_.parent_path().string());

@@ -8,6 +8,21 @@
 
 namespace tupelo {
 
+// A new file, written piece by piece. Throws std::system_error that names it.
+class NewCorpusFile {
+ public:
+  explicit NewCorpusFile(const std::filesystem::path& file);
+  ~NewCorpusFile();
+  NewCorpusFile(const NewCorpusFile&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
 // Writes a new file and syncs it. Throws std::system_error that names it.
 void write_corpus_file(const std::filesystem::path& file, std::span<const std::byte> bytes);
 void write_corpus_file(const std::filesystem::path& file, const std::string& text);
@@ -25,7 +40,7 @@ void sync_corpus_folder(const std::filesystem::path& folder);
 std::string read_corpus_text(const std::filesystem::path& file, std::size_t max_bytes);
 
 // Where a corpus is made that is to stand at `output`, and what is needed on the way. A job that a
-// killed run has begun is found again by its name.
+// killed run has begun is found again by its name (letters and digits).
 struct WorkPlace {
   std::filesystem::path root;  // a hidden sibling of `output`
   std::filesystem::path corpus() const { return root / "corpus"; }
@@ -33,16 +48,18 @@ struct WorkPlace {
 };
 WorkPlace work_place(const std::filesystem::path& output, const std::string& job);
 
-// A corpus in the making.
+// A corpus in the making. Or another folder, which then holds a file named `marker`, as a corpus
+// holds index.json.
 class UnfinishedCorpus {
  public:
   // Creates missing parents of `output`, removes what earlier, killed runs left beside it, and
   // makes the work place. An existing `output` is refused with std::invalid_argument, unless
-  // `force` and it is a corpus or an empty folder. Throws std::system_error.
-  UnfinishedCorpus(const std::filesystem::path& output, bool force);
-  // The same, but what a killed run of the same `job` (letters and digits) left stays. Throws
-  // std::invalid_argument when the job is at work elsewhere.
-  UnfinishedCorpus(const std::filesystem::path& output, bool force, const std::string& job);
+  // `force` and it is such a folder or an empty one. Throws std::system_error.
+  UnfinishedCorpus(const std::filesystem::path& output, bool force,
+                   const std::string& marker = "index.json");
+  // The same at `place`, work_place() of `output`, where what a killed run left stays. Throws
+  // std::invalid_argument when another process is at work there.
+  UnfinishedCorpus(const WorkPlace& place, const std::filesystem::path& output, bool force);
   // Removes the work place.
   ~UnfinishedCorpus();
   UnfinishedCorpus(const UnfinishedCorpus&) = delete;
@@ -55,7 +72,7 @@ class UnfinishedCorpus {
   void publish();
 
  private:
-  void prepare_parent() const;
+  void prepare_parent(const std::string& marker) const;
 
   std::filesystem::path output_;
   bool force_;

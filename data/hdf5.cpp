@@ -1,17 +1,16 @@
 #include "data/hdf5.h"
 
-#include <hdf5.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstdlib>
-#include <string_view>
-#include <system_error>
+#include <stdexcept>
 #include <utility>
+
+#include "data/hdf5_library.h"
 
 namespace tupelo {
 namespace {
+
+using namespace hdf5_library;
 
 static_assert(std::endian::native == std::endian::little, "shards are little-endian and mapped");
 
@@ -19,66 +18,8 @@ constexpr hsize_t kAlignedFromBytes = 64 * 1024;
 constexpr hsize_t kAlignmentBytes = 4096;
 constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxTextBytes = 4096;
-
-// Owns one HDF5 identifier.
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*closer)(hid_t)) : id_(id), closer_(closer) {}
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
-  Handle& operator=(Handle&&) = delete;
-  ~Handle() {
-    if (id_ >= 0) closer_(id_);
-  }
-  hid_t get() const { return id_; }
-  bool valid() const { return id_ >= 0; }
-
- private:
-  hid_t id_;
-  herr_t (*closer_)(hid_t);
-};
-
-// While alive, HDF5 prints nothing and loads no plug-ins; then the process's own settings return.
-class QuietLibrary {
- public:
-  QuietLibrary() {
-    // The library's own clean-up at exit complains aloud after a damaged file; there is nothing for
-    // it to do here, since no file is open for writing.
-    H5dont_atexit();
-    H5open();
-    H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    plugins_known_ = H5PLget_loading_state(&plugins_) >= 0;
-    H5PLset_loading_state(0);
-  }
-  ~QuietLibrary() {
-    if (plugins_known_) H5PLset_loading_state(plugins_);
-    H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
-  }
-  QuietLibrary(const QuietLibrary&) = delete;
-
- private:
-  H5E_auto2_t print_ = nullptr;
-  void* print_data_ = nullptr;
-  unsigned plugins_ = 0;
-  bool plugins_known_ = false;
-};
-
-// The file driver leaves the errno of a failed system call only in the text of its error record.
-herr_t find_errno(unsigned, const H5E_error2_t* record, void* result) {
-  constexpr std::string_view kKey = "errno = ";
-  const std::string_view text = record->desc == nullptr ? "" : record->desc;
-  const std::size_t at = text.find(kKey);
-  if (at != std::string_view::npos) {
-    *static_cast<int*>(result) = std::atoi(text.data() + at + kKey.size());
-  }
-  return 0;
-}
-
-int errno_of_last_failure() {
-  int code = 0;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, find_errno, &code);
-  return code == 0 ? EIO : code;
-}
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr unsigned kDeflateLevel = 4;  // h5py's
 
 hid_t library_type(ElementType type) {
   switch (type) {
@@ -90,6 +31,10 @@ hid_t library_type(ElementType type) {
       return H5T_STD_U32LE;
     case ElementType::kUint64:
       return H5T_STD_U64LE;
+    case ElementType::kInt8:
+      return H5T_STD_I8LE;
+    case ElementType::kInt32:
+      return H5T_STD_I32LE;
   }
   return -1;
 }
@@ -104,6 +49,10 @@ const char* type_name(ElementType type) {
       return "uint32";
     case ElementType::kUint64:
       return "uint64";
+    case ElementType::kInt8:
+      return "int8";
+    case ElementType::kInt32:
+      return "int32";
   }
   return "?";
 }
@@ -122,10 +71,12 @@ std::string names_of(const std::vector<ElementType>& types) {
 std::uint64_t element_bytes(ElementType type) {
   switch (type) {
     case ElementType::kUint8:
+    case ElementType::kInt8:
       return 1;
     case ElementType::kUint16:
       return 2;
     case ElementType::kUint32:
+    case ElementType::kInt32:
       return 4;
     case ElementType::kUint64:
       return 8;
@@ -212,6 +163,26 @@ void Hdf5Image::add_dataset(const std::string& name, ElementType type, const voi
   add_text(dataset.get(), "sha256", sha256);
 }
 
+void Hdf5Image::add_compressed(const std::string& name, ElementType type, const void* elements,
+                               std::uint64_t rows, std::uint64_t columns) {
+  const QuietLibrary quiet;
+  const int rank = columns == 0 ? 1 : 2;
+  const std::uint64_t width = std::max<std::uint64_t>(columns, 1);
+  const hsize_t sizes[2] = {rows, width};
+  const hsize_t chunk[2] = {
+      std::clamp<std::uint64_t>(kChunkBytes / (width * element_bytes(type)), 1, rows), width};
+  const Handle space(H5Screate_simple(rank, sizes, nullptr), H5Sclose);
+  const Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  check(space.valid() && layout.valid() && H5Pset_chunk(layout.get(), rank, chunk) >= 0 &&
+        H5Pset_deflate(layout.get(), kDeflateLevel) >= 0 &&
+        H5Pset_obj_track_times(layout.get(), false) >= 0);
+  const Handle dataset(H5Dcreate2(state_->file.get(), name.c_str(), library_type(type), space.get(),
+                                  H5P_DEFAULT, layout.get(), H5P_DEFAULT),
+                       H5Dclose);
+  check(dataset.valid() &&
+        H5Dwrite(dataset.get(), library_type(type), H5S_ALL, H5S_ALL, H5P_DEFAULT, elements) >= 0);
+}
+
 void Hdf5Image::add_attribute(const std::string& name, std::uint64_t value) {
   const QuietLibrary quiet;
   add_scalar(state_->file.get(), name, H5T_STD_U64LE, &value);
@@ -248,39 +219,6 @@ struct Hdf5Reader::State {
 };
 
 namespace {
-
-Handle open_read_only(const std::filesystem::path& path) {
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  if (!access.valid() || H5Pset_file_locking(access.get(), false, true) < 0) {
-    return Handle(-1, H5Fclose);
-  }
-  return Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
-}
-
-// Opening anything but a regular file could block (a FIFO) or mislead, so HDF5 never sees it.
-std::uint64_t regular_file_bytes(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    throw CorpusError(path.string() + ": the file is missing");
-  }
-  if (error) throw std::system_error(error, "cannot open " + path.string());
-  if (!std::filesystem::is_regular_file(status)) {
-    throw CorpusError(path.string() + ": is not a regular file");
-  }
-  const std::uint64_t bytes = std::filesystem::file_size(path, error);
-  if (error) throw std::system_error(error, "cannot open " + path.string());
-  return bytes;
-}
-
-bool is_hard_link_to(hid_t file, const std::string& name, H5O_type_t type) {
-  H5L_info_t link;
-  if (H5Lget_info(file, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) {
-    return false;
-  }
-  H5O_info_t object;
-  return H5Oget_info_by_name(file, name.c_str(), &object, H5P_DEFAULT) >= 0 && object.type == type;
-}
 
 bool is_plain_contiguous(hid_t dataset) {
   const Handle layout(H5Dget_create_plist(dataset), H5Pclose);
@@ -325,12 +263,6 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& file) {
   const QuietLibrary quiet;
   const std::uint64_t bytes = regular_file_bytes(file);
   state_ = std::make_unique<State>(State{file, bytes, open_read_only(file)});
-  if (state_->file.valid()) return;
-  const int code = errno_of_last_failure();
-  if (code == EACCES || code == EPERM) {
-    throw std::system_error(code, std::generic_category(), "cannot open " + file.string());
-  }
-  state_->refuse("is not an HDF5 file that HDF5 1.10 can read, or it is truncated");
 }
 
 Hdf5Reader::~Hdf5Reader() {

@@ -17,7 +17,7 @@
 
 namespace tupelo {
 
-enum class ElementType { kUint8, kUint16, kUint32, kUint64 };
+enum class ElementType { kUint8, kUint16, kUint32, kUint64, kInt8, kInt32 };
 std::uint64_t element_bytes(ElementType type);
 
 // Where the elements of a dataset lie in its file, little-endian and without gaps.
@@ -41,6 +41,10 @@ class Hdf5Image {
   // `elements` are `count` >= 1 numbers of `type`; `sha256` becomes an attribute of the dataset.
   void add_dataset(const std::string& name, ElementType type, const void* elements,
                    std::uint64_t count, const std::string& sha256);
+  // The same without a digest, compressed by deflate in chunks of whole rows of about 1 MiB:
+  // `rows` x `columns` numbers, or one dimension where `columns` is 0.
+  void add_compressed(const std::string& name, ElementType type, const void* elements,
+                      std::uint64_t rows, std::uint64_t columns);
   // Attributes of the file itself, stored in the order of the calls.
   void add_attribute(const std::string& name, std::uint64_t value);
   void add_attribute(const std::string& name, const std::string& value);

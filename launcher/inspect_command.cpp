@@ -4,9 +4,9 @@
 #include <stdexcept>
 
 #include "checkpoints/checkpoint_store.h"
-#include "data/corpus.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/corpus_description.h"
 #include "launcher/inspect_plan.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
@@ -24,69 +24,13 @@ void print_pair(const std::string& name, const std::string& value) {
   std::cout << line << value << "\n";
 }
 
-std::string count(std::uint64_t number) { return grouped(static_cast<std::int64_t>(number)); }
-
-ordered_json describe_split(const ShardedCorpus& corpus, bool verify) {
-  ordered_json shards = ordered_json::array();
-  for (std::size_t i = 0; i < corpus.shards().size(); ++i) {
-    if (verify) corpus.verify_shard(i);
-    const ShardSummary& shard = corpus.shards()[i];
-    shards.push_back({{"file", shard.file},
-                      {"bytes", shard.bytes},
-                      {"documents", shard.documents},
-                      {"tokens", shard.tokens},
-                      {"sha256", shard.sha256}});
-  }
-  return {{"documents", corpus.documents()}, {"tokens", corpus.tokens()}, {"shards", shards}};
-}
-
-void print_split(const std::string& name, const ordered_json& split) {
-  print_pair(name, count(split["documents"].get<std::uint64_t>()) + " documents, " +
-                       count(split["tokens"].get<std::uint64_t>()) + " tokens");
-  for (const auto& shard : split["shards"]) {
-    print_pair("", shard["file"].get<std::string>() + "  " +
-                       count(shard["tokens"].get<std::uint64_t>()) + " tokens  " +
-                       count(shard["bytes"].get<std::uint64_t>()) + " bytes");
-  }
-}
-
-std::string first_words(const ShardedCorpus& corpus, const Tokenizer& tokenizer) {
-  if (corpus.documents() == 0) return "";
-  const auto& offsets = corpus.document_offsets();
-  std::vector<std::uint32_t> tokens(std::min<std::uint64_t>(offsets[1] - offsets[0], 40));
-  corpus.read(0, 0, tokens.size(), tokens.data());
-  return tokenizer.decode(tokens);
-}
-
 void inspect_corpus(const std::string& folder, const CommandLine& line) {
-  const ShardedCorpus train(folder, Split::kTrain);
-  const ShardedCorpus held_out(folder, Split::kHeldOut);
-  const auto tokenizer = ShardedCorpus::load_tokenizer(folder);
-  const bool verify = line.has("verify");
-  const CorpusInfo& info = train.info();
-  const ordered_json object = {{"kind", "corpus"},
-                               {"folder", folder},
-                               {"language", info.language},
-                               {"tokenizer", info.tokenizer_kind},
-                               {"tokenizer_fingerprint", info.tokenizer_fingerprint},
-                               {"vocab_size", info.vocab_size},
-                               {"digest", info.digest},
-                               {"verified", verify},
-                               {"train", describe_split(train, verify)},
-                               {"held_out", describe_split(held_out, verify)}};
+  const ordered_json description = describe_corpus(folder, line.has("verify"));
   if (line.has("json")) {
-    std::cout << object.dump(1) << std::endl;
-    return;
+    std::cout << description.dump(1) << std::endl;
+  } else {
+    print_corpus(description);
   }
-  print_pair("corpus", folder);
-  print_pair("language", info.language);
-  print_pair("tokenizer", info.tokenizer_kind + ", " + count(info.vocab_size) +
-                              " tokens, fingerprint " + info.tokenizer_fingerprint);
-  print_pair("digest", info.digest);
-  print_split("train", object["train"]);
-  print_split("held out", object["held_out"]);
-  print_pair("first document", first_words(train, *tokenizer));
-  print_pair("content", verify ? "every digest verified" : "not verified (--verify re-hashes it)");
 }
 
 ordered_json describe_checkpoint(const Checkpoint& checkpoint, const RunState& state) {

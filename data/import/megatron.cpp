@@ -2,17 +2,11 @@
 
 #include <cstring>
 #include <map>
-#include <memory>
+#include <span>
 #include <stdexcept>
 
-#include "data/content_digest.h"
-#include "data/corpus_files.h"
-#include "data/corpus_writer.h"
-#include "data/document_text.h"
 #include "data/errors.h"
 #include "data/mapped_file.h"
-#include "data/stored_tokenizer.h"
-#include "data/tokenizer/load_tokenizer.h"
 
 namespace tupelo {
 namespace {
@@ -151,116 +145,29 @@ class IndexedDataset {
   std::uint64_t sequences_ = 0, boundaries_ = 0;
 };
 
-// By how each token is written, since the text is not there any more.
-class WordStarts {
- public:
-  explicit WordStarts(const Tokenizer& tokenizer) : begins_(tokenizer.vocab_size()) {
-    const bool wordpiece = tokenizer.kind() == kWordPieceKind;
-    for (std::uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-      const std::string& token = tokenizer.token(id);
-      begins_[id] = wordpiece ? !token.starts_with("##")
-                              : token.starts_with("\u0120") || token.starts_with("\u2581");
-    }
+void add_document(ImportedCorpus& corpus, const IndexedDataset& dataset, std::uint64_t document) {
+  std::vector<std::uint32_t> sequence;
+  for (std::uint64_t s = dataset.first_sequence(document); s < dataset.first_sequence(document + 1);
+       ++s) {
+    sequence.clear();
+    dataset.read(s, corpus.tokenizer().vocab_size(), sequence);
+    corpus.add_sequence(sequence);
   }
-  std::uint8_t operator()(std::uint32_t id) const { return begins_[id] ? 1 : 0; }
-
- private:
-  std::vector<bool> begins_;
-};
-
-class Import {
- public:
-  explicit Import(const MegatronImport& options)
-      : options_(options),
-        tokenizer_(load_tokenizer(options.tokenizer,
-                                  {.wordpiece = {.lowercase = options.lowercase}, .byte_bpe = {}})),
-        begins_word_(*tokenizer_),
-        reserved_(tokenizer_->vocab_size()),
-        corpus_(options.output, options.force),
-        writer_(corpus_.folder(), info(), options.held_out, options.shard_tokens) {
-    for (const std::uint32_t id : tokenizer_->reserved_ids()) reserved_[id] = true;
-    reserved_[tokenizer_->special_tokens().unk] = false;
-  }
-
-  CorpusIndex run() {
-    for (const fs::path& prefix : options_.prefixes) add(IndexedDataset(prefix));
-    CorpusIndex index = writer_.finish();
-    if (index.train.empty()) {
-      throw CorpusError("nothing to train on: " + std::to_string(documents_) +
-                        " documents with tokens in " + options_.prefixes.front().string() +
-                        (documents_ > 0 ? ", all of them held out" : ""));
-    }
-    index.sources = sources_;
-    index.input_bytes = input_bytes_;
-    index.empty_documents = empty_documents_;
-    store_tokenizer(corpus_.folder() / kTokenizerFolder, *tokenizer_);
-    publish_corpus(corpus_, index);
-    return index;
-  }
-
- private:
-  CorpusInfo info() const {
-    CorpusInfo info;
-    info.language = options_.language;
-    info.tokenizer_kind = tokenizer_->kind();
-    info.tokenizer_fingerprint = tokenizer_->fingerprint();
-    info.vocab_size = tokenizer_->vocab_size();
-    info.special = tokenizer_->special_tokens();
-    info.reserved_ids = tokenizer_->reserved_ids();
-    return info;
-  }
-
-  void add(const IndexedDataset& dataset) {
-    for (std::uint64_t d = 0; d < dataset.documents(); ++d) add_document(dataset, d);
-    sources_.push_back({dataset.index_path().string(), dataset.bytes()});
-    input_bytes_ += dataset.bytes();
-  }
-
-  void add_document(const IndexedDataset& dataset, std::uint64_t document) {
-    ids_.clear();
-    starts_.clear();
-    for (std::uint64_t s = dataset.first_sequence(document);
-         s < dataset.first_sequence(document + 1); ++s) {
-      sequence_.clear();
-      dataset.read(s, tokenizer_->vocab_size(), sequence_);
-      bool first = true;
-      for (const std::uint32_t id : sequence_) {
-        if (reserved_[id]) continue;
-        ids_.push_back(id);
-        starts_.push_back(first ? 1 : begins_word_(id));
-        first = false;
-      }
-    }
-    if (ids_.empty()) {
-      ++empty_documents_;
-      return;
-    }
-    ++documents_;
-    writer_.add(ids_, starts_, sources_.size(), document_hash(tokenizer_->decode(ids_), digest_));
-  }
-
-  const MegatronImport& options_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  WordStarts begins_word_;
-  std::vector<bool> reserved_;
-  UnfinishedCorpus corpus_;
-  CorpusWriter writer_;
-  ContentDigest digest_;
-  std::vector<CorpusIndex::Source> sources_;
-  std::uint64_t documents_ = 0, empty_documents_ = 0, input_bytes_ = 0;
-  std::vector<std::uint32_t> ids_, sequence_;
-  std::vector<std::uint8_t> starts_;
-};
+  corpus.end_document();
+}
 
 }  // namespace
 
 CorpusIndex import_megatron(const MegatronImport& options) {
   if (options.prefixes.empty())
     throw std::invalid_argument("no Megatron files are given to import");
-  if (!(options.held_out >= 0 && options.held_out < 1)) {
-    throw std::invalid_argument("the held-out share is not at least 0 and below 1");
+  ImportedCorpus corpus(options);
+  for (const fs::path& prefix : options.prefixes) {
+    const IndexedDataset dataset(prefix);
+    for (std::uint64_t d = 0; d < dataset.documents(); ++d) add_document(corpus, dataset, d);
+    corpus.end_source({dataset.index_path().string(), dataset.bytes()});
   }
-  return Import(options).run();
+  return corpus.publish();
 }
 
 }  // namespace tupelo

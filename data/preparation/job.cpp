@@ -85,7 +85,7 @@ PreparationJob::PreparationJob(const PrepareOptions& options, const PrepareTeam&
     list_input();
     place_ = work_place(options_.output, identity());
     if (!is_first()) return;
-    unfinished_.emplace(options_.output, options_.force, identity());
+    unfinished_.emplace(place_, options_.output, options_.force);
     fs::remove(failure_file());
   });
   team_.together([&] { meet(); });

@@ -118,6 +118,79 @@ class Corpora(tupelo_runs.RunTest):
         self.assertIn(self.head("one", documents=1)[0], texts[0])
         self.train("merged", corpus=self.folder / "joined", train__steps=2)
 
+    def test_info(self):
+        self.prepared("told", shard_tokens=3000, held_out="10%")
+        told = json.loads(self.tupelo("corpus", "info", self.folder / "told", "--json").stdout)
+        self.assertEqual(told, json.loads(self.tupelo("inspect", self.folder / "told", "--json").stdout))
+        train = told["train"]
+        self.assertEqual(sum(shard["tokens"] for shard in train["shards"]), train["tokens"])
+        lengths = train["lengths"]
+        self.assertAlmostEqual(lengths["mean"], train["tokens"] / train["documents"])
+        self.assertTrue(lengths["shortest"] <= lengths["percentiles"]["50"] <= lengths["longest"])
+        rows = {(row["sequence_length"], row["packing"]): row for row in train["rows"]}
+        self.assertLess(rows[512, "packed"]["padding"], rows[512, "doc"]["padding"] / 4)
+        self.assertEqual(rows[512, "doc"]["rows"], train["documents"])
+        self.assertEqual(told["words"], {"kind": "tokenizer"})
+        words = self.tupelo("corpus", "info", self.folder / "told", "--verify").stdout
+        for part in ("percentiles", "longer than 128", "packed", "every digest verified"):
+            self.assertIn(part, words)
+
+    def test_archive_and_restore(self):
+        self.prepared("stored", shard_tokens=3000, held_out="10%")
+        kept, archive = self.folder / "stored", self.folder / "archive"
+        report = json.loads(self.tupelo("corpus", "archive", kept, "--output", archive, "--json").stdout)
+        self.assertEqual(report["bytes"], sum(map(len, files_of(kept).values())))
+        self.tupelo("corpus", "restore", archive, "--output", self.folder / "back", "--threads", 1)
+        self.assertEqual(files_of(self.folder / "back"), files_of(kept))
+        self.assert_error(self.tupelo("corpus", "archive", kept, "--output", archive, expect=USAGE), USAGE, "force")
+        self.tupelo("corpus", "archive", kept, "--output", archive, "--force", "--level", 3)
+        packed = archive / "index.json.zst"
+        packed.write_bytes(packed.read_bytes()[:-1])
+        self.assert_error(self.tupelo("corpus", "restore", archive, "--output", self.folder / "worse",
+                                      expect=CORRUPT), CORRUPT, "index.json.zst", "damaged")
+        self.assertFalse((self.folder / "worse").exists())
+
+    def all_documents(self, name):
+        documents = set()
+        for split in ("train", "held-out"):
+            documents |= set(self.head(name, split=split, documents=100000))
+        return documents
+
+    def test_exchange_with_nvidia(self):
+        self.prepared("ours", held_out="10%")
+        report = json.loads(self.tupelo(
+            "corpus", "export-nvidia", self.folder / "ours", "--output", self.folder / "theirs", "--seq-length", 128,
+            "--duplicates", 3, "--masking", "whole-word", "--rows-per-file", 200, "--json").stdout)
+        splits = json.loads((self.folder / "ours" / "index.json").read_text())["splits"]
+        self.assertEqual(report["train_rows"], 3 * splits["train"]["documents"])
+        self.assertEqual(report["held_out_rows"], 3 * splits["held-out"]["documents"])
+        self.assertAlmostEqual(report["masked_tokens"] / report["tokens"], 0.15, delta=0.02)
+        files = sorted(path.name for path in (self.folder / "theirs").iterdir())
+        self.assertEqual(len(files), report["files"] + 1)
+        self.assertIn("corpus_training_00000.hdf5", files)
+        result = self.tupelo("corpus", "import-nvidia", self.folder / "theirs", "--tokenizer", self.folder / "ours",
+                             "--output", self.folder / "from-nvidia", "--held-out", "10%")
+        self.assertIn("documents left out that equal an earlier one", result.stdout)
+        self.assertEqual(self.all_documents("from-nvidia"), self.all_documents("ours"))
+        self.train("imported", corpus=self.folder / "from-nvidia", train__steps=2)
+        dictionary = self.folder / "words.txt"
+        dictionary.write_text(DICTIONARY)
+        self.tupelo("corpus", "import-nvidia", self.folder / "theirs" / "corpus_test_00000.hdf5", "--tokenizer",
+                    self.folder / "ours", "--output", self.folder / "words-again", "--segmenter", dictionary,
+                    "--keep-duplicates", "--held-out", 0)
+        index = json.loads((self.folder / "words-again" / "index.json").read_text())
+        self.assertEqual(index["segmenter"]["kind"], "dictionary")
+        self.assertEqual(index["splits"]["train"]["documents"], min(200, report["held_out_rows"]))
+
+    def test_foreign_files_that_are_damaged(self):
+        broken = self.folder / "broken.hdf5"
+        for content in (b"", b"x" * 5000, b"\x89HDF\r\n\x1a\n" + b"\0" * 400):
+            broken.write_bytes(content)
+            result = self.tupelo("corpus", "import-nvidia", broken, "--tokenizer", self.corpus, "--output",
+                                 self.folder / "none", expect=CORRUPT)
+            self.assert_error(result, CORRUPT, "broken.hdf5")
+            self.assertFalse((self.folder / "none").exists())
+
     def test_corpus_errors(self):
         for words, parts in ((("corpus",), ("action",)), (("corpus", "merg", "x"), ("merge",)),
                              (("corpus", "verify"), ("folder",)),
@@ -126,6 +199,13 @@ class Corpora(tupelo_runs.RunTest):
                              (("corpus", "merge", self.corpus), ("--output",)),
                              (("corpus", "merge", self.corpus, "--output", self.corpus), ("inputs",)),
                              (("corpus", "split", self.corpus, "--output", "p", "--parts", 0), ("--parts",)),
+                             (("corpus", "import-nvidia", self.corpus, "--output", "p"), ("--tokenizer",)),
+                             (("corpus", "export-nvidia", self.corpus, "--output", "p", "--packing", "packed"),
+                              ("--packing", "doc")),
+                             (("corpus", "export-nvidia", self.corpus, "--output", "p", "--seq-length", 3),
+                              ("sequence length", "4")),
+                             (("corpus", "archive", self.corpus, "--output", "p", "--level", 20), ("--level", "19")),
+                             (("corpus", "restore", self.corpus, "--output", "p", "--level", 2), ("--level",)),
                              (("corpus", "head", self.corpus, "--split", "test"), ("--split", "held-out"))):
             with self.subTest(words):
                 self.assert_error(self.tupelo(*words, expect=USAGE), USAGE, *parts)
