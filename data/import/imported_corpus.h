@@ -42,8 +42,8 @@ class ImportedCorpus {
   explicit ImportedCorpus(const ImportOptions& options);
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  // A place for scratch files that go away before publish().
-  const std::filesystem::path& folder() const { return corpus_.folder(); }
+  // A folder for scratch files, which go away.
+  std::filesystem::path scratch() const { return corpus_.scratch(); }
 
   // Appends a sequence to the current document. All ids are below the vocabulary's size; special
   // tokens (but not the unknown one) and other reserved ids are left out.

@@ -39,7 +39,7 @@ class Import {
   NvidiaImportReport run() {
     std::optional<DuplicateFinder> finder;
     if (!options_.keep_duplicates) {
-      finder.emplace(corpus_.folder(), kDuplicateMemoryBytes);
+      finder.emplace(corpus_.scratch(), kDuplicateMemoryBytes);
       find_duplicates(*finder);
     }
     write(finder);
@@ -84,14 +84,16 @@ class Import {
 
   void write(const std::optional<DuplicateFinder>& finder) {
     std::optional<DuplicateFinder::Positions> duplicates;
-    if (finder) duplicates.emplace(*finder);
+    std::optional<std::uint64_t> duplicate;  // the next one
+    if (finder) duplicate = duplicates.emplace(*finder).next();
     std::uint64_t number = 0;
     for (const fs::path& file : files_) {
       NvidiaRows rows = open(file);
       const std::uint64_t unrestored = for_each_document(
           rows, number, [&](std::uint64_t n, const std::vector<std::uint32_t>& ids) {
-            if (duplicates && !duplicates->take_below(n + 1).empty()) {
+            if (duplicate == n) {
               ++report_.duplicates;
+              duplicate = duplicates->next();
               return;
             }
             corpus_.add_sequence(ids);
