@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 
 std::string vocabulary() {
   std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
-  for (std::uint32_t id = 5; id < kSampleVocabulary; ++id) text += "w" + std::to_string(id) + "\n";
+  for (std::uint32_t id = 5; id < kSampleVocabulary; ++id)
+    text.append("w").append(std::to_string(id)).append("\n");
   return text;
 }
 

@@ -248,7 +248,7 @@ void write_corpus_of(const fs::path& corpus, const Tokenizer& tokenizer) {
   info.special = tokenizer.special_tokens();
   info.reserved_ids = tokenizer.reserved_ids();
   info.tokenizer_fingerprint = tokenizer.fingerprint();
-  write_sample_corpus(corpus, {{{5, 6, 7}, {1, 1, 0}, 0, 1}}, 0, 100, info);
+  write_sample_corpus(corpus, {{{5, 6, 7}, {1, 1, 0}, 0, 1, {}}}, 0, 100, info);
 }
 
 void replace_tokenizer(const fs::path& corpus, const Tokenizer& tokenizer) {

@@ -82,10 +82,12 @@ TEST_F(TextGroups, TextIsDividedBetweenDocuments) {
 TEST_F(TextGroups, RecordsAreDividedBetweenLines) {
   std::string json, table = "id\ttext\tx\n";
   for (int i = 0; i < 60; ++i) {
-    json += i % 7 == 0
-                ? "\n"
-                : "{\"text\": \"" + std::string(static_cast<std::size_t>(i), 'x') + "\"}\r\n";
-    table += std::to_string(i) + (i % 9 == 0 ? "\n" : "\ttext of " + std::to_string(i) + "\ty\n");
+    if (i % 7 != 0)
+      json.append("{\"text\": \"").append(static_cast<std::size_t>(i), 'x').append("\"}\r");
+    json += '\n';
+    table += std::to_string(i);
+    if (i % 9 != 0) table.append("\ttext of ").append(std::to_string(i)).append("\ty");
+    table += '\n';
   }
   EXPECT_GT(expect_same({source("a.jsonl", TextFormat::kJsonLines, json)}), 20u);
   EXPECT_GT(expect_same({source("a.tsv", TextFormat::kTabSeparated, table)}), 20u);
