@@ -13,6 +13,7 @@
 #include "data/corpus_rewrite.h"
 #include "launcher/corpus_description.h"
 #include "launcher/nearest_name.h"
+#include "launcher/run_folder.h"
 #include "launcher/value_text.h"
 
 namespace tupelo::corpus_actions {
@@ -79,7 +80,8 @@ RewriteOptions rewrite_options(const CommandLine& line, Console& console) {
 // Text in a file that is there whole or not at all; "-" is standard output.
 class TextOutput {
  public:
-  TextOutput(const std::string& name, bool force) : name_(name), temporary_(name + ".new") {
+  TextOutput(const std::string& name, bool force)
+      : name_(name == "-" ? name : replaceable_file(name).string()), temporary_(name_ + ".new") {
     if (name_ == "-") return;
     if (!force && fs::exists(name_)) {
       throw std::invalid_argument("--output: " + name_ + " exists; --force replaces it");

@@ -15,6 +15,7 @@ ExitCode run_plot(const Verb& verb, const std::vector<std::string>& words) {
   const CommandLine line(verb, words);
   const RunFolder folder(line.required("run"));
   const std::string output = line.value("output", (folder.root() / "curve.svg").string());
+  const std::filesystem::path file = replaceable_file(output);
   Curves curves = curves_from_metrics(read_file(folder.metrics()));
   if (line.has("reference")) {
     try {
@@ -24,7 +25,7 @@ ExitCode run_plot(const Verb& verb, const std::vector<std::string>& words) {
     }
     curves.reference_name = line.value("reference-name", "reference");
   }
-  write_atomically(output, to_svg(curves));
+  write_atomically(file, to_svg(curves));
   Console(/*silent=*/false).line(output);
   return ExitCode::kDone;
 }

@@ -113,6 +113,17 @@ RunClaim::~RunClaim() {
   for (const fs::path& path : made_) fs::remove(path, ignored);
 }
 
+fs::path replaceable_file(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(file, ignored))) return file;
+  const fs::path target = fs::weakly_canonical(file);
+  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
+    throw std::invalid_argument("output " + file.string() +
+                                " is not an ordinary file, so it is not replaced");
+  }
+  return target;
+}
+
 void write_atomically(const fs::path& file, const std::string& text) {
   const fs::path temporary = file.string() + ".new";
   try {

@@ -68,6 +68,10 @@ class RunClaim {
   std::unique_ptr<RunLock> lock_;
 };
 
+// What `file` leads to when it is a link, for write_atomically(). Throws std::invalid_argument when
+// that is there and no regular file: a device or a folder is not to be replaced.
+std::filesystem::path replaceable_file(const std::filesystem::path& file);
+
 // Replaces `file` by `text` so that a reader, or a crash, sees the old content or the new one.
 // Throws std::system_error.
 void write_atomically(const std::filesystem::path& file, const std::string& text);

@@ -72,6 +72,21 @@ class Commands(tupelo_runs.RunTest):
             self.assertIn("digest" if folder == self.corpus else "position plan",
                           self.tupelo("inspect", folder).stdout)
 
+    def test_plot_replaces_ordinary_files_only(self):
+        target, link = self.folder / "target.svg", self.folder / "link.svg"
+        target.write_text("old")
+        link.symlink_to(target)
+        self.tupelo("plot", "--run", self.run_folder, "--output", link)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("<svg", target.read_text())
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for output in (pipe, self.folder):
+            result = self.tupelo("plot", "--run", self.run_folder, "--output", output)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("is not an ordinary file", result.stderr)
+        self.assertTrue(pipe.is_fifo())
+
     def test_plot(self):
         picture = self.folder / "curve.svg"
         result = self.tupelo("plot", "--run", self.run_folder, "--output", picture)
