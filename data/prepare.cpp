@@ -17,6 +17,7 @@
 #include "data/preparation/tokenize.h"
 #include "data/preparation/vocabulary.h"
 #include "data/segmenter/sentence_ends.h"
+#include "data/segmenter_info.h"
 #include "data/stored_tokenizer.h"
 
 namespace tupelo {
@@ -26,16 +27,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostDamageTold = 20;
-
-SegmenterInfo segmenter_info(const TextRules& rules) {
-  SegmenterInfo info{.kind = rules.word_kind(), .fingerprint = {}, .files = {}};
-  if (rules.segmenter() == nullptr) return info;
-  info.fingerprint = rules.segmenter()->fingerprint();
-  for (const DictionaryFile& file : rules.segmenter()->files()) {
-    info.files.push_back({file.file.string(), file.sha256});
-  }
-  return info;
-}
 
 CorpusInfo corpus_info(const PreparationJob& job, const Tokenizer& tokenizer) {
   return {.language = job.options().language,

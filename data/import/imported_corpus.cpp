@@ -6,6 +6,7 @@
 
 #include "data/document_text.h"
 #include "data/errors.h"
+#include "data/segmenter_info.h"
 #include "data/stored_tokenizer.h"
 #include "data/tokenizer/load_tokenizer.h"
 
@@ -47,16 +48,6 @@ std::vector<bool> tokens_to_leave_out(const Tokenizer& tokenizer) {
   return left_out;
 }
 
-SegmenterInfo segmenter_of(const TextRules& rules) {
-  SegmenterInfo info{.kind = rules.word_kind(), .fingerprint = {}, .files = {}};
-  if (rules.segmenter() == nullptr) return info;
-  info.fingerprint = rules.segmenter()->fingerprint();
-  for (const DictionaryFile& file : rules.segmenter()->files()) {
-    info.files.push_back({file.file.string(), file.sha256});
-  }
-  return info;
-}
-
 }  // namespace
 
 ImportedCorpus::ImportedCorpus(const ImportOptions& options)
@@ -77,7 +68,7 @@ CorpusInfo ImportedCorpus::info() const {
   info.vocab_size = tokenizer_->vocab_size();
   info.special = tokenizer_->special_tokens();
   info.reserved_ids = tokenizer_->reserved_ids();
-  info.segmenter = segmenter_of(rules_);
+  info.segmenter = segmenter_info(rules_);
   return info;
 }
 
