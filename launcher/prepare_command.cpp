@@ -6,6 +6,7 @@
 #include "launcher/agreement.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/jieba_dictionary.h"
 #include "launcher/nearest_name.h"
 #include "launcher/prepare_report.h"
 #include "launcher/session.h"
@@ -196,6 +197,8 @@ PrepareOptions options_from(const CommandLine& line, int processes_of_host) {
   return options;
 }
 
+constexpr const char* kJieba = "jieba";
+
 // A phase may take days, and its processes wait for each other at its end.
 constexpr int kLongestPhaseSeconds = 30 * 24 * 3600;
 
@@ -208,11 +211,18 @@ PrepareTeam team_of(Session& session) {
   return team;
 }
 
+// Rank 0 fetches it if need be, and the others find it in the common cache folder.
+void find_jieba_dictionary(Session& session, PrepareOptions& options) {
+  on_rank_zero(session.data(), [&] { options.segmenter_dictionary = jieba_dictionary(); });
+  together(session.data(), [&] { options.segmenter_dictionary = jieba_dictionary(); });
+}
+
 ExitCode prepare_in(Session& session, const CommandLine& line) {
   session.configure("cpu", 1, kLongestPhaseSeconds);
   PrepareOptions options;
-  together(session.data(), [&] { options = options_from(line, session.runtime().local_size()); });
   Console console(/*silent=*/!session.is_first());
+  together(session.data(), [&] { options = options_from(line, session.runtime().local_size()); });
+  if (line.value("segmenter") == kJieba) find_jieba_dictionary(session, options);
   PreparePrinter progress(console);
   const PrepareReport report = prepare_corpus(options, std::ref(progress), team_of(session));
   if (!session.is_first()) return ExitCode::kDone;
@@ -277,7 +287,9 @@ Command prepare_command() {
       {"damaged", Takes::kOneValue, "WHAT",
        "refuse input that is not what it should be, or skip and report it (refuse)"},
       {"segmenter", Takes::kOneValue, "FILE",
-       "dictionary in jieba's format that says what a Chinese word is"},
+       "dictionary in jieba's format that says what a Chinese word is; the word jieba: the "
+       "package's "
+       "own, fetched from PyPI once"},
       {"user-dictionary", Takes::kManyValues, "FILE...", "more words, in jieba's format"},
       {"pre-segmented", Takes::kNothing, "",
        "words of the input are set apart by spaces, which are no part of Chinese text"},
