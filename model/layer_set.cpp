@@ -13,11 +13,13 @@ namespace {
   throw std::invalid_argument(setting + ": " + what);
 }
 
-std::int64_t parse_layer(const std::string& text, std::int64_t layers, const std::string& setting) {
+// `part` is what the user wrote around it.
+std::int64_t parse_layer(const std::string& text, std::int64_t layers, const std::string& setting,
+                         const std::string& part) {
   std::int64_t layer = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layer);
   if (error != std::errc() || end != text.data() + text.size() || layer < 0) {
-    reject(setting, "'" + text +
+    reject(setting, "'" + part +
                         "' is no layer; write all, a layer (7), a range (6-11) or several joined by"
                         " + (0-2+6-8)");
   }
@@ -41,9 +43,10 @@ std::vector<std::int64_t> parse_layer_set(const std::string& text, std::int64_t 
   std::istringstream parts(text + "+");
   for (std::string part; std::getline(parts, part, '+');) {
     const std::size_t dash = part.find('-');
-    const std::int64_t first = parse_layer(part.substr(0, dash), layers, setting);
-    const std::int64_t last =
-        dash == std::string::npos ? first : parse_layer(part.substr(dash + 1), layers, setting);
+    const std::int64_t first = parse_layer(part.substr(0, dash), layers, setting, part);
+    const std::int64_t last = dash == std::string::npos
+                                  ? first
+                                  : parse_layer(part.substr(dash + 1), layers, setting, part);
     if (last < first) {
       reject(setting, "range '" + part + "' ends before it starts");
     }

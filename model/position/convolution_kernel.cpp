@@ -11,8 +11,8 @@ namespace {
 std::int64_t odd_kernel(const OptionReader& options) {
   const std::int64_t kernel = options.integer("kernel");
   if (kernel % 2 == 0) {
-    throw std::invalid_argument(std::string("position encoding conv: kernel=") +
-                                std::to_string(kernel) + " must be odd");
+    throw std::invalid_argument("position encoding conv: option kernel=" + std::to_string(kernel) +
+                                " is not valid; valid: an odd integer from 3 to 1023");
   }
   return kernel;
 }
@@ -20,7 +20,14 @@ std::int64_t odd_kernel(const OptionReader& options) {
 }  // namespace
 
 std::vector<PositionOptionKind> ConvolutionKernel::options() {
-  return {{"kernel", "3", {}, "tokens that it sees, an odd number", 3, false, /*maximum=*/1023},
+  return {{"kernel",
+           "3",
+           {},
+           "tokens that it sees",
+           3,
+           false,
+           /*maximum=*/1023,
+           "an odd integer from 3 to 1023"},
           {"depthwise", "false", {"true", "false"}, "every feature by itself"}};
 }
 

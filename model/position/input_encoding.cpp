@@ -33,7 +33,13 @@ const InputEncodingKind& kind_called(const std::string& name) {
     }
     names.push_back(kind.name);
   }
-  throw std::invalid_argument("unknown input position '" + name + "'" + spelling_hint(name, names) +
+  std::string hint = spelling_hint(name, names);
+  for (const PositionEncodingKind& kind : position_encoding_kinds()) {
+    if (kind.name == name) {
+      hint = ", which belongs in attention (position all:" + name + ")";
+    }
+  }
+  throw std::invalid_argument("unknown input position '" + name + "'" + hint +
                               "; valid: " + comma_separated(names));
 }
 

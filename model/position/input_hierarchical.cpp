@@ -10,7 +10,14 @@ namespace {
 
 std::vector<PositionOptionKind> options() {
   return {{"base", "smallest", {}, "trained vectors; their square is the longest sequence", 1},
-          {"alpha", "0.4", {}, "weight of the coarse position, below 1 and not 0.5", 0, true},
+          {"alpha",
+           "0.4",
+           {},
+           "weight of the coarse position",
+           0,
+           true,
+           1,
+           "a number > 0 and < 1 other than 0.5"},
           InputTable::merge_option()};
 }
 

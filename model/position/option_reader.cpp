@@ -37,6 +37,9 @@ std::string valid_values(const PositionOptionKind& kind) {
   if (!kind.values.empty()) {
     return joined(kind.values, "|");
   }
+  if (!kind.valid.empty()) {
+    return kind.valid;
+  }
   const std::string number = (kind.real ? "a number > " : "an integer >= ") +
                              std::to_string(kind.minimum) +
                              " and <= " + std::to_string(kind.maximum);

@@ -30,6 +30,16 @@ bool is_called(const PositionEncodingKind& kind, const std::string& name) {
          std::find(kind.aliases.begin(), kind.aliases.end(), name) != kind.aliases.end();
 }
 
+// Encodings of the input are looked for among those of attention.
+std::string hint_for(const std::string& name, const std::vector<std::string>& names) {
+  for (const InputEncodingKind& kind : input_encoding_kinds()) {
+    if (kind.name == name) {
+      return ", which belongs at the input (input-position " + name + ")";
+    }
+  }
+  return spelling_hint(name, names);
+}
+
 }  // namespace
 
 std::vector<AttentionTerms> PositionEncoding::layer_terms(std::int64_t tokens,
@@ -61,8 +71,8 @@ const PositionEncodingKind& position_encoding_kind(const std::string& name) {
     names.push_back(kind.name);
     names.insert(names.end(), kind.aliases.begin(), kind.aliases.end());
   }
-  throw std::invalid_argument("unknown position encoding '" + name + "'" +
-                              spelling_hint(name, names) + "; valid: " + comma_separated(names));
+  throw std::invalid_argument("unknown position encoding '" + name + "'" + hint_for(name, names) +
+                              "; valid: " + comma_separated(names));
 }
 
 std::shared_ptr<PositionEncoding> make_position_encoding(const std::string& name,

@@ -20,6 +20,9 @@ struct PositionOptionKind {
   std::int64_t minimum = 1;  // of numbers
   bool real = false;         // numbers may have a fraction, and must exceed the minimum
   std::int64_t maximum = std::int64_t{1} << 20;  // of numbers
+  // What is valid, for people, where the range does not say it all: "an odd integer from 3 to
+  // 1023".
+  std::string valid = {};
 };
 
 }  // namespace tupelo

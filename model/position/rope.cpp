@@ -21,7 +21,7 @@ std::vector<PositionOptionKind> options() {
            "pairs of features: (2m,2m+1), or (m,m+D/2); weights of one do not fit the other"},
           {"base", "10000", {}, "pair m turns by base^(-2m/D) per position", 1, true},
           {"scaling", "none", rotation_scaling_names(), "of the angles, for sequences beyond orig"},
-          {"factor", "1", {}, "how many times longer than orig, at least 1", 0, true},
+          {"factor", "1", {}, "of a scaling: how many times longer than orig", 1, true},
           {"orig", "longest", {}, "length that the unscaled angles were trained with"},
           {"rotary_value", "false", {"true", "false"}, "values are turned as well"}};
 }
@@ -30,6 +30,16 @@ std::vector<std::string> stretching_scalings() {
   std::vector<std::string> names = rotation_scaling_names();
   std::erase(names, "none");
   return names;
+}
+
+// A factor of 1 stretches nothing, except for the scaling that goes by the sequence's length.
+void check_factor(const RotationSettings& settings) {
+  if (settings.factor > 1.0 || settings.scaling == "none" || settings.scaling == "ntk-dynamic") {
+    return;
+  }
+  throw std::invalid_argument("position encoding rope: option scaling=" + settings.scaling +
+                              " has no effect with factor=1; factor says how many times longer "
+                              "than orig sequences get");
 }
 
 class Rope : public PlacedEncoding {
@@ -51,6 +61,7 @@ class Rope : public PlacedEncoding {
     settings_.scaling = reader.text("scaling");
     settings_.factor = reader.number("factor");
     settings_.trained_length = reader.integer("orig", context.max_positions);
+    check_factor(settings_);
     // What is wrong with the settings is said here rather than at the first long sequence.
     rotation_frequencies(settings_, 1);
     rotation_frequencies(settings_for(context.max_positions + settings_.trained_length), 1);

@@ -1,6 +1,7 @@
 #include "model/position/spelling.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 namespace tupelo {
@@ -21,13 +22,24 @@ std::size_t edit_distance(const std::string& left, const std::string& right) {
   return row.back();
 }
 
+// "TUPE_R" -> "tupe-r": names here have neither capitals nor underscores.
+std::string plain_spelling(std::string word) {
+  for (char& letter : word) {
+    letter =
+        letter == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return word;
+}
+
 }  // namespace
 
 std::string spelling_hint(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string plain = plain_spelling(word);
   std::string nearest;
   std::size_t nearest_distance = word.size() / 2 + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const bool begins_so = plain.size() > 1 && candidate.starts_with(plain);
+    const std::size_t distance = begins_so ? 0 : edit_distance(plain, candidate);
     if (distance < nearest_distance) {
       nearest_distance = distance;
       nearest = candidate;

@@ -6,8 +6,8 @@
 
 namespace tupelo {
 
-// " (did you mean 'x'?)" for the candidate nearest to `word` in edit distance, or "" when none is
-// near.
+// " (did you mean 'x'?)" for the first candidate that begins with `word`, else for the nearest one
+// in edit distance, whatever the case; "" when none is near.
 std::string spelling_hint(const std::string& word, const std::vector<std::string>& candidates);
 
 // "a, b, c"

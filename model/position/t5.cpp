@@ -4,6 +4,7 @@
 #include "model/position/kinds.h"
 #include "model/position/option_reader.h"
 #include "model/position/relative_line.h"
+#include "model/position/t5_buckets.h"
 #include "model/position/toeplitz.h"
 
 namespace tupelo {
@@ -14,7 +15,7 @@ std::vector<PositionOptionKind> options() {
            "default",
            {"default", "none"},
            "of the product of contents: 1/sqrt(D), or 1 as in T5 itself"},
-          {"rel_bins", "32", {}, "buckets of the distance, an even number", 4},
+          {"rel_bins", "32", {}, "buckets of the distance", 4, false, 1 << 20, kBucketCounts},
           {"max_distance", "128", {}, "distances from here on share a bucket", 2},
           {"rel_init", "normal", {"normal", "zero"}, "first values of the bias"}};
 }

@@ -6,6 +6,9 @@
 
 namespace tupelo {
 
+// What an option that counts buckets may be, for people.
+inline constexpr const char* kBucketCounts = "an even integer from 4 to 1048576";
+
 // bucket(r) for r = key - query, bidirectional. With half = buckets / 2 and exact = half / 2:
 //   |r| < exact: |r|;  else min(half - 1, exact + floor(ln(|r|/exact) / ln(max_distance/exact) *
 //   (half - exact)))

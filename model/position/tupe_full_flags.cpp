@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "model/position/content_rotation.h"
+#include "model/position/t5_buckets.h"
 
 namespace tupelo {
 namespace {
@@ -58,7 +59,7 @@ std::vector<PositionOptionKind> TupeFullFlags::options() {
        "the bias of the distance: a row per distance, or T5's logarithmic buckets"},
       {"rel_init", "normal", {"normal", "zero"}, "first values of that bias"},
       {"rel_range", "longest", {}, "rel=table: distances from here on share the end rows"},
-      {"rel_bins", "32", {}, "rel=t5: buckets, an even number", 4},
+      {"rel_bins", "32", {}, "rel=t5: buckets", 4, false, 1 << 20, kBucketCounts},
       {"max_distance", "128", {}, "rel=t5: distances from here on share a bucket", 2},
       {"fold",
        "auto",

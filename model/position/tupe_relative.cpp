@@ -3,6 +3,7 @@
 
 #include "model/position/kinds.h"
 #include "model/position/relative_line.h"
+#include "model/position/t5_buckets.h"
 #include "model/position/toeplitz.h"
 #include "model/position/tupe.h"
 
@@ -12,7 +13,7 @@ namespace {
 std::vector<PositionOptionKind> options() {
   std::vector<PositionOptionKind> options = {
       Tupe::theta_option(),
-      {"rel_bins", "32", {}, "buckets of the relative bias, an even number", 4},
+      {"rel_bins", "32", {}, "buckets of the relative bias", 4, false, 1 << 20, kBucketCounts},
       {"max_distance", "128", {}, "distances from here on share a bucket", 2}};
   for (PositionOptionKind& option : Tupe::last_options()) {
     options.push_back(std::move(option));

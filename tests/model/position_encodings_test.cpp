@@ -42,6 +42,7 @@ PositionOptions companions(const std::string& option) {
   if (option == "temperature_cc") return {{"temperature", "per-head"}};
   if (option == "max_distance" || option == "rel_bins") return {{"rel", "t5"}};
   if (option == "factor") return {{"scaling", "pi"}};
+  if (option == "scaling") return {{"factor", "2"}};
   return {};
 }
 
