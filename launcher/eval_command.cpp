@@ -166,6 +166,7 @@ void write_probe(SavedModel& saved, const ShardedCorpus& corpus, const EvalSetti
 }
 
 ExitCode eval_in(Session& session, const CommandLine& line) {
+  Console console(/*silent=*/!session.is_first());
   EvalSettings settings;
   Communicator& control = session.control();
   together(control, [&] { settings = settings_from(line); });
@@ -179,7 +180,8 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
   std::vector<std::string> folders;
   std::vector<ShardedCorpus> corpora;
   together(control, [&] {
-    saved = load_saved_model(settings.run, settings.step);
+    saved = load_saved_model(settings.run, settings.step,
+                             [&](const std::string& sentence) { console.notice(sentence); });
     folders = chosen_corpora(settings, saved);
     for (const std::string& folder : folders) corpora.push_back(open_held_out(folder, saved));
     saved.model->to(session.device());
@@ -203,8 +205,7 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
   }
   if (!settings.probe.empty()) {
     on_rank_zero(control, [&] { write_probe(saved, corpora.front(), settings, session.device()); });
-    Console(/*silent=*/!session.is_first() || as_json)
-        .line("attention         " + settings.probe + "/index.html");
+    if (!as_json) console.line("attention         " + settings.probe + "/index.html");
   }
   return ExitCode::kDone;
 }

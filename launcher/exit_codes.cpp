@@ -2,7 +2,10 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <boost/program_options/errors.hpp>
+#include <filesystem>
+#include <new>
 #include <system_error>
 
 #include "checkpoints/safetensors.h"
@@ -10,6 +13,43 @@
 #include "distributed/communicator.h"
 
 namespace tupelo {
+namespace {
+
+// LibTorch's allocator on the CPU has no type of error for this, only sentences; nor has a size
+// that no integer holds.
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  if (torch_error == nullptr) return false;
+  const std::string what = torch_error->what_without_backtrace();
+  return what.find("can't allocate memory") != std::string::npos ||
+         what.find("Storage size calculation overflowed") != std::string::npos;
+}
+
+// " (8000 bytes were asked for at once)", when the allocator says so.
+std::string bytes_asked_for(const std::string& what) {
+  const std::string words = "you tried to allocate ";
+  const std::size_t found = what.find(words);
+  if (found == std::string::npos) return "";
+  const std::size_t first = found + words.size();
+  const std::size_t end = what.find_first_not_of("0123456789", first);
+  return " (" + what.substr(first, end - first) + " bytes were asked for at once)";
+}
+
+// "cannot create directory /proc/x: No such file or directory" instead of the library's "filesystem
+// error: cannot create directory: No such file or directory [/proc/x]".
+std::string sentence_of_files(const std::filesystem::filesystem_error& error) {
+  const std::string prefix = "filesystem error: ";
+  std::string action = error.what();
+  if (action.starts_with(prefix)) action.erase(0, prefix.size());
+  action.resize(std::min(action.size(), action.find(": ")));
+  if (!error.path1().empty()) action += " " + error.path1().string();
+  if (!error.path2().empty()) action += " to " + error.path2().string();
+  return action + ": " + error.code().message();
+}
+
+}  // namespace
 
 ExitCode exit_code_of(const std::exception& error) {
   if (const auto* agreed = dynamic_cast<const AgreedError*>(&error)) return agreed->code();
@@ -19,14 +59,23 @@ ExitCode exit_code_of(const std::exception& error) {
   if (dynamic_cast<const CommunicationTimeout*>(&error)) return ExitCode::kTimeout;
   if (dynamic_cast<const CommunicationError*>(&error)) return ExitCode::kCommunication;
   if (dynamic_cast<const std::system_error*>(&error)) return ExitCode::kStorage;
+  if (is_out_of_memory(error)) return ExitCode::kMemory;
   if (dynamic_cast<const std::invalid_argument*>(&error)) return ExitCode::kUsage;
   if (dynamic_cast<const boost::program_options::error*>(&error)) return ExitCode::kUsage;
   return ExitCode::kInternal;
 }
 
 std::string sentence_of(const std::exception& error) {
+  if (is_out_of_memory(error)) {
+    return "memory ran out" + bytes_asked_for(error.what()) +
+           "; what decides its size: the shape of the model (hidden-size, layers, max-positions, "
+           "--extend), the length of rows, and train.micro-batch";
+  }
   if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
     return torch_error->what_without_backtrace();
+  }
+  if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    return sentence_of_files(*files);
   }
   return error.what();
 }

@@ -16,6 +16,7 @@ enum class ExitCode : int {
   kCommunication = 10,  // a collective failed
   kTimeout = 11,        // a rank did not join a collective in time
   kInternal = 70,       // a broken contract inside Tupelo
+  kMemory = 71,         // memory ran out
   kStorage = 74,        // the file system refused
   kPreempted = 75,      // SIGTERM or SIGUSR1: state saved, start again to go on
   kPreemptedNotSaved = 76,

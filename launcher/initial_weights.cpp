@@ -8,6 +8,7 @@
 
 #include "distributed/communicator.h"
 #include "launcher/agreement.h"
+#include "launcher/console.h"
 #include "launcher/extension_options.h"
 #include "launcher/model_loading.h"
 #include "launcher/saved_model.h"
@@ -140,7 +141,8 @@ void check_initial_weights_options(const CommandLine& line) {
   }
 }
 
-InitialWeights InitialWeights::load(const CommandLine& line, Communicator& communicator) {
+InitialWeights InitialWeights::load(const CommandLine& line, Communicator& communicator,
+                                    Console& console) {
   InitialWeights initial;
   together(communicator, [&] {
     if (line.has("extend")) {
@@ -152,7 +154,8 @@ InitialWeights InitialWeights::load(const CommandLine& line, Communicator& commu
   std::string state;
   on_rank_zero(communicator, [&] {
     const CheckpointPlace place = checkpoint_place(line.value("init-from"));
-    Checkpoint checkpoint = load_checkpoint(place);
+    Checkpoint checkpoint = load_checkpoint(
+        place, [&](const std::string& sentence) { console.notice("--init-from: " + sentence); });
     const auto model = checkpoint.files.find("model");
     if (model == checkpoint.files.end()) {
       throw CorruptCheckpoint(place.run + ": the checkpoint has no model.safetensors");
@@ -198,7 +201,13 @@ void InitialWeights::extend(ConfigBuilder& builder) const {
   ModelOptions options = config_.model;
   options.vocab_size = state_.vocab_size;
   options.pad_id = state_.pad_id;
+  options.extension = extension_;
   const RobertaForMaskedLm model(options);
+  if (extension_.tables == TableExtension::kHierarchical && length > model.longest()) {
+    throw std::invalid_argument("--extend: " + lengths + " are more than the " +
+                                std::to_string(model.longest()) +
+                                " that --extend-policy hier reaches");
+  }
   // What the user sets otherwise is the user's.
   if (builder.config().model.position == options.position) {
     builder.set("model.position", pinned_plan(model), origin);

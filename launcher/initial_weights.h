@@ -17,6 +17,7 @@
 namespace tupelo {
 
 class Communicator;
+class Console;
 
 // The options of a command that are about initial weights.
 std::vector<VerbOption> initial_weights_options();
@@ -28,7 +29,7 @@ class InitialWeights {
  public:
   // Rank 0 reads the checkpoint that --init-from names ("RUN" or one of its checkpoints), the
   // others learn what it says, without tensors. Collective; errors are met by all ranks alike.
-  static InitialWeights load(const CommandLine& line, Communicator& communicator);
+  static InitialWeights load(const CommandLine& line, Communicator& communicator, Console& console);
 
   const std::string& tokenizer_fingerprint() const { return state_.tokenizer_fingerprint; }
   // The model settings of that run.

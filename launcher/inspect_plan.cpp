@@ -16,7 +16,8 @@
 namespace tupelo {
 namespace {
 
-constexpr std::int64_t kRobertaVocabulary = 50265;
+// RoBERTa's: its size and the id of [PAD], which has a row in tables of positions.
+constexpr std::int64_t kRobertaVocabulary = 50265, kRobertaPadId = 1;
 
 struct PlannedModel {
   RunConfig config;
@@ -35,15 +36,20 @@ PlannedModel model_of_run(const CommandLine& line) {
         "tupelo inspect --plan: --run has settings of its own; leave out --config, --vocab-size "
         "and every --section.key");
   }
-  SavedModel saved = load_saved_model(line.value("run", line.value("path")), 0);
+  SavedModel saved = load_saved_model(
+      line.value("run", line.value("path")), 0,
+      [](const std::string& sentence) { Console(/*silent=*/false).notice(sentence); });
   return {saved.config, saved.model};
 }
 
 PlannedModel model_of_settings(const CommandLine& line) {
   PlannedModel planned;
-  planned.config = gather_settings(line).config();
+  const ConfigBuilder builder = gather_settings(line);
+  validate_model(builder);
+  planned.config = builder.config();
   ModelOptions options = planned.config.model;
   options.vocab_size = integer_option(line, "vocab-size", kRobertaVocabulary);
+  options.pad_id = std::min(kRobertaPadId, options.vocab_size - 1);
   planned.model = std::make_shared<RobertaForMaskedLm>(options);
   return planned;
 }

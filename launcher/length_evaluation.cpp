@@ -27,7 +27,7 @@ const std::vector<std::string> kTemperatures = {"off", "plain", "clip16", "max1"
 std::vector<std::int64_t> parse_lengths(const std::string& text) {
   std::vector<std::int64_t> lengths;
   std::set<std::int64_t> seen;
-  std::istringstream words(text);
+  std::istringstream words(text + ",");
   std::string word;
   while (std::getline(words, word, ',')) {
     lengths.push_back(parse_integer(word, kShortestRow, kLongestRow));
@@ -35,7 +35,6 @@ std::vector<std::int64_t> parse_lengths(const std::string& text) {
       throw std::invalid_argument(word + " is named twice");
     }
   }
-  if (lengths.empty()) throw std::invalid_argument("no length is given, such as 512,768");
   return lengths;
 }
 
@@ -109,6 +108,25 @@ DataOptions rows_of(const DataOptions& data, std::int64_t length) {
   return options;
 }
 
+// Options that say what happens beyond the trained length need such a length.
+void check_some_longer(const SavedModel& saved, const LengthSettings& settings) {
+  const std::int64_t trained = saved.config.model.max_positions;
+  const bool longer = std::any_of(settings.lengths.begin(), settings.lengths.end(),
+                                  [&](std::int64_t length) { return length > trained; });
+  if (longer) return;
+  const LengthExtension& extension = settings.extension;
+  for (const auto& [given, option] :
+       {std::pair(extension.tables != TableExtension::kError, "--extend-policy"),
+        std::pair(!extension.rotation.method.empty(), "--rope-scaling"),
+        std::pair(!settings.logn.empty(), "--logn")}) {
+    if (!given) continue;
+    throw std::invalid_argument(std::string(option) +
+                                " has no effect: none of --lengths is above "
+                                "the trained length of " +
+                                std::to_string(trained));
+  }
+}
+
 }  // namespace
 
 std::vector<VerbOption> length_options() {
@@ -163,6 +181,7 @@ LengthSettings length_settings(const CommandLine& line) {
 std::shared_ptr<RobertaForMaskedLm> extended_model(const SavedModel& saved,
                                                    const LengthSettings& settings,
                                                    torch::Device device) {
+  check_some_longer(saved, settings);
   auto extended = with_options(*saved.model, extended_options(saved, settings), device);
   extended->eval();
   check_rotation(*extended, settings);

@@ -1,7 +1,10 @@
 // The `tupelo` command: finds the verb, runs it, and turns errors into one sentence and an exit
 // code.
+#include <cerrno>
+#include <cstdio>
 #include <iostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "launcher/commands.h"
@@ -58,11 +61,23 @@ ExitCode run(const std::vector<std::string>& arguments) {
   throw std::invalid_argument("tupelo: " + tupelo::unknown_name("verb", arguments[0], names));
 }
 
+// Results that nobody can read are no success: a full disk behind standard output is an error.
+void require_output_written() {
+  errno = 0;
+  std::cout.flush();
+  const bool written = std::fflush(stdout) == 0 && std::cout.good() && std::ferror(stdout) == 0;
+  if (written) return;
+  throw std::system_error(errno == 0 ? EIO : errno, std::generic_category(),
+                          "cannot write to standard output");
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
   try {
-    return static_cast<int>(run({arguments + 1, arguments + argument_count}));
+    const ExitCode code = run({arguments + 1, arguments + argument_count});
+    if (code == ExitCode::kDone) require_output_written();
+    return static_cast<int>(code);
   } catch (const std::exception& error) {
     std::cerr << "error: " << tupelo::sentence_of(error) << std::endl;
     return static_cast<int>(tupelo::exit_code_of(error));

@@ -2,6 +2,8 @@
 
 #include <limits>
 #include <map>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "launcher/value_text.h"
@@ -35,6 +37,21 @@ std::vector<ParameterGroup> by_recommendation(const ParameterGroup& group,
   return result;
 }
 
+// Settings that speak of parameters which the model does not have.
+void refuse_idle_settings(const UpdateOptions& options) {
+  const std::string reason =
+      ", which has no effect: no position encoding of this model has "
+      "parameters";
+  const auto require = [&](bool holds, const std::string& setting) {
+    if (!holds) throw std::invalid_argument(setting + reason);
+  };
+  require(options.positions == "update", "optim.positions is " + options.positions);
+  require(options.position_lr_multiplier == "auto",
+          "optim.position-lr-multiplier is " + options.position_lr_multiplier);
+  require(parse_duration(options.position_frozen_steps).amount == 0,
+          "optim.position-frozen-steps is " + options.position_frozen_steps);
+}
+
 }  // namespace
 
 std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
@@ -50,6 +67,9 @@ std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
         parse_number(options.position_lr_multiplier, 0, std::numeric_limits<double>::max());
   }
   const RobertaForMaskedLm::ParameterRoles roles = model.parameter_roles();
+  if (roles.position_decayed.empty() && roles.position_undecayed.empty()) {
+    refuse_idle_settings(options);
+  }
   auto groups = make_parameter_groups(
       named_parameters(model),
       {roles.decayed, roles.undecayed, roles.position_decayed, roles.position_undecayed},

@@ -1,5 +1,6 @@
 #include "launcher/probe_report.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -178,6 +179,16 @@ void write_both(const fs::path& folder, const ProbeReport& report) {
   write_atomically(folder / "index.html", probe_page(report));
 }
 
+// By trying, since root may write anywhere and is refused all the same by file systems such as
+// /proc. Throws std::system_error.
+void require_writable(const fs::path& folder) {
+  const std::string trial = (folder / (".writable-" + std::to_string(getpid()))).string();
+  if (mkdir(trial.c_str(), 0700) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot write to " + folder.string());
+  }
+  rmdir(trial.c_str());
+}
+
 }  // namespace
 
 std::string probe_page(const ProbeReport& report) {
@@ -231,9 +242,7 @@ void check_probe_folder(const fs::path& folder) {
                ? "is not a folder"
                : "cannot be made, " + existing.string() + " is not a folder");
   }
-  if (access(existing.c_str(), W_OK | X_OK) != 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot write to " + existing.string());
-  }
+  require_writable(existing);
   if (existing == full_path(folder) && !fs::is_empty(existing) && !fs::exists(existing / kData)) {
     refuse("holds other files; name an empty folder, one of an earlier probe, or a new one");
   }

@@ -1,22 +1,21 @@
 #include "launcher/run_config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <cctype>
-#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
+#include "launcher/config_file.h"
 #include "launcher/nearest_name.h"
 #include "launcher/run_folder.h"
 #include "launcher/value_text.h"
 
 namespace tupelo {
 namespace {
-
-namespace po = boost::program_options;
 
 const ConfigEntry& find_entry(const std::string& name, const std::string& origin) {
   std::vector<std::string> names;
@@ -34,20 +33,33 @@ std::string environment_name(std::string name) {
   return "TUPELO_" + name;
 }
 
-// Line of `key` under its section, since the Boost parser does not tell; 0 when it cannot be found.
-int line_of(const std::string& text, const std::string& name) {
-  const std::size_t dot = name.rfind('.');
-  const std::string wanted_section = dot == std::string::npos ? "" : name.substr(0, dot);
-  const std::string wanted_key = name.substr(dot == std::string::npos ? 0 : dot + 1);
-  std::istringstream lines(text);
-  std::string line, section;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    line.erase(0, line.find_first_not_of(" \t"));
-    if (line.starts_with('[')) section = line.substr(1, line.find(']') - 1);
-    const std::string key = line.substr(0, line.find_first_of(" \t=\r"));
-    if ((section == wanted_section && key == wanted_key) || key == name) return number;
+bool is_known_variable(const std::string& variable) {
+  const auto& entries = config_entries();
+  return std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& entry) {
+    return variable == environment_name(entry.name);
+  });
+}
+
+// Variables that look like settings and are none: TUPELO_TRAIN_STEPZ, TUPELO_STEPS. Others that
+// begin with TUPELO_ are not ours to judge.
+void refuse_unknown_variables() {
+  std::vector<std::string> valid;
+  std::set<std::string> prefixes, short_names;
+  for (const ConfigEntry& entry : config_entries()) {
+    const std::size_t dot = entry.name.find('.');
+    valid.push_back(environment_name(entry.name));
+    prefixes.insert(environment_name(entry.name.substr(0, dot + 1)));
+    short_names.insert(environment_name(entry.name.substr(dot + 1)));
   }
-  return 0;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name(*variable, std::strcspn(*variable, "="));
+    if (is_known_variable(name)) continue;
+    const bool in_section =
+        std::any_of(prefixes.begin(), prefixes.end(),
+                    [&](const std::string& prefix) { return name.starts_with(prefix); });
+    if (!in_section && short_names.count(name) == 0) continue;
+    throw std::invalid_argument("environment: " + unknown_name("variable", name, valid));
+  }
 }
 
 }  // namespace
@@ -55,42 +67,30 @@ int line_of(const std::string& text, const std::string& name) {
 void ConfigBuilder::set(const std::string& name, const std::string& value,
                         const std::string& origin) {
   const ConfigEntry& entry = find_entry(name, origin);
+  origins_[entry.name] = origin;
   try {
     entry.set(config_, value);
   } catch (const std::invalid_argument& error) {
-    const bool named = origin == "--" + entry.name;
-    throw std::invalid_argument(origin + ": " + (named ? "" : entry.name + ": ") + error.what());
+    throw std::invalid_argument(place_of(entry.name) + ": " + error.what());
   }
-  origins_[entry.name] = origin;
+}
+
+std::string ConfigBuilder::place_of(const std::string& name) const {
+  const auto origin = origins_.find(name);
+  if (origin == origins_.end()) return name;
+  return origin->second == "--" + name ? origin->second : origin->second + ": " + name;
 }
 
 void ConfigBuilder::apply_file(const std::string& file) { apply_text(read_file(file), file); }
 
 void ConfigBuilder::apply_text(const std::string& text, const std::string& name) {
-  po::options_description nothing_registered;
-  std::istringstream stream(text);
-  std::vector<po::option> options;
-  try {
-    options = po::parse_config_file(stream, nothing_registered, true).options;
-  } catch (const po::error& error) {
-    throw std::invalid_argument(name + ": " + error.what());
-  }
-  std::set<std::string> seen;
-  for (const po::option& option : options) {
-    if (!seen.insert(option.string_key).second) {
-      throw std::invalid_argument(name + ": " + option.string_key + " is set twice");
-    }
-    const int line = line_of(text, option.string_key);
-    const std::string origin = line > 0 ? name + ":" + std::to_string(line) : name;
-    std::string value = option.value.empty() ? "" : option.value.front();
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
-      value = value.substr(1, value.size() - 2);
-    }
-    set(option.string_key, value, origin);
+  for (const ConfigLine& line : parse_config(text, name)) {
+    set(line.name, line.value, name + ":" + std::to_string(line.line));
   }
 }
 
 void ConfigBuilder::apply_environment() {
+  refuse_unknown_variables();
   for (const ConfigEntry& entry : config_entries()) {
     const std::string variable = environment_name(entry.name);
     if (const char* value = std::getenv(variable.c_str())) set(entry.name, value, "$" + variable);
@@ -135,40 +135,6 @@ std::int64_t frozen_position_steps(const RunConfig& config,
     (epochs_after(middle) < duration.amount ? too_few : enough) = middle;
   }
   return enough;
-}
-
-void validate(const RunConfig& config) {
-  const auto require = [](bool holds, const std::string& sentence) {
-    if (!holds) throw std::invalid_argument(sentence);
-  };
-  std::int64_t longest = config.data.sequence_length;
-  for (const RampPart& part : config.data.length_ramp) longest = std::max(longest, part.value);
-  require(longest <= config.model.max_positions,
-          "data.sequence-length is " + std::to_string(longest) +
-              ", longer than the position tables: model.max-positions is " +
-              std::to_string(config.model.max_positions));
-  require(config.model.hidden_size % config.model.heads == 0,
-          "model.heads is " + std::to_string(config.model.heads) +
-              ", which does not divide model.hidden-size " +
-              std::to_string(config.model.hidden_size));
-  require(config.data.mask_token_share + config.data.random_token_share <= 1.0,
-          "data.mask-token-share and data.random-token-share add up to more than 1");
-  require(!config.data.sentence_pairs || config.data.packing == Packing::kDocument,
-          "objective.sop-weight needs data.packing doc: only there do rows keep to one document");
-  require(config.optim.positions != "freeze" ||
-              parse_duration(config.optim.position_frozen_steps).amount == 0,
-          "optim.position-frozen-steps is " + config.optim.position_frozen_steps +
-              ", which has no effect while optim.positions is freeze");
-  try {
-    optimizer_flavour(config.optim.optimizer);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(std::string("optim.flavour: ") + error.what());
-  }
-  try {
-    learning_rate_schedule(config);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(std::string("[optim] warmup, schedule: ") + error.what());
-  }
 }
 
 }  // namespace tupelo

@@ -76,9 +76,12 @@ class ConfigBuilder {
   // Later calls win; apply the sources in order of precedence, lowest first. All throw
   // std::invalid_argument with one sentence naming the source, the key and what is valid.
   void set(const std::string& name, const std::string& value, const std::string& origin);
+  // How a sentence about setting `name` begins: "run.ini:12: train.steps".
+  std::string place_of(const std::string& name) const;
   void apply_file(const std::string& file);
   // `text` in the form of a configuration file; `name` stands for it in messages.
   void apply_text(const std::string& text, const std::string& name);
+  // $TUPELO_TRAIN_STEPS for train.steps; a variable that looks like a setting must be one.
   void apply_environment();
 
   const RunConfig& config() const { return config_; }
@@ -100,7 +103,10 @@ LearningRateSchedule learning_rate_schedule(const RunConfig& config);
 std::int64_t frozen_position_steps(const RunConfig& config,
                                    const std::function<double(std::int64_t)>& epochs_after);
 
-// Checks values against each other. Throws std::invalid_argument that names the keys.
-void validate(const RunConfig& config);
+// Checks values against each other, and that none is set which would have no effect beside the
+// others. Throws std::invalid_argument that names the keys and where they were set.
+void validate(const ConfigBuilder& builder);
+// The same of [model] alone.
+void validate_model(const ConfigBuilder& builder);
 
 }  // namespace tupelo

@@ -50,6 +50,21 @@ void write_all(int descriptor, const std::string& text, const fs::path& file) {
   }
 }
 
+// A run among the files of a corpus, or of another run, would be taken for a part of it.
+void refuse_place_of_others(const fs::path& root) {
+  for (fs::path path = root; path.has_relative_path(); path = path.parent_path()) {
+    if (fs::exists(path / "index.json") && fs::is_directory(path / "tokenizer")) {
+      throw std::invalid_argument("--run: " + root.string() + " lies in the corpus " +
+                                  path.string() + "; name a folder outside");
+    }
+    const RunFolder run(path);
+    if (path != root && fs::exists(run.description()) && fs::is_directory(run.checkpoints())) {
+      throw std::invalid_argument("--run: " + root.string() + " lies in the run " + path.string() +
+                                  "; name a folder outside");
+    }
+  }
+}
+
 }  // namespace
 
 bool RunFolder::holds_a_run() const {
@@ -92,20 +107,31 @@ RunLock::~RunLock() { close(descriptor_); }
 
 RunClaim::RunClaim(const RunFolder& folder) : folder_(folder) {
   const fs::path root = fs::absolute(folder.root()).lexically_normal();
-  for (fs::path path = root; !fs::exists(path); path = path.parent_path()) {
-    if (path.has_filename()) made_.push_back(path);
-  }
   if (fs::exists(root) && !fs::is_directory(root)) {
     throw std::invalid_argument("--run: " + folder.root().string() + " is not a folder");
   }
-  std::error_code error;
-  if (!fs::create_directories(root, error) && error) {
-    throw std::system_error(error, "cannot make run folder " + folder.root().string());
+  refuse_place_of_others(root);
+  for (fs::path path = root; !fs::exists(path); path = path.parent_path()) {
+    if (path.has_filename()) made_.push_back(path);
   }
-  lock_ = std::make_unique<RunLock>(folder.lock());
+  const bool had_lock = fs::exists(folder.lock());
+  try {
+    std::error_code error;
+    if (!fs::create_directories(root, error) && error) {
+      throw std::system_error(error, "cannot make run folder " + folder.root().string());
+    }
+    lock_ = std::make_unique<RunLock>(folder.lock());
+  } catch (const std::system_error&) {  // another error means that the lock is somebody's
+    std::error_code ignored;
+    if (!had_lock) fs::remove(folder.lock(), ignored);
+    remove_what_was_made();
+    throw;
+  }
 }
 
-RunClaim::~RunClaim() {
+RunClaim::~RunClaim() { remove_what_was_made(); }
+
+void RunClaim::remove_what_was_made() {
   if (made_.empty()) return;
   std::error_code ignored;
   fs::remove(folder_.checkpoints(), ignored);  // succeeds only when it is empty

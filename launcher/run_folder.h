@@ -53,7 +53,8 @@ class RunLock {
 // that never began.
 class RunClaim {
  public:
-  // Throws std::invalid_argument when the path is not a folder, or RunLock does; std::system_error.
+  // Throws std::invalid_argument when the path is not a folder, or lies in a corpus or in another
+  // run, or RunLock does; std::system_error. Then nothing is left that was not there before.
   explicit RunClaim(const RunFolder& folder);
   // Removes the folders that were made here, as far as nobody put anything into them.
   ~RunClaim();
@@ -63,6 +64,8 @@ class RunClaim {
   void keep() { made_.clear(); }
 
  private:
+  void remove_what_was_made();
+
   RunFolder folder_;
   std::vector<std::filesystem::path> made_;  // the innermost first
   std::unique_ptr<RunLock> lock_;

@@ -43,7 +43,7 @@ CheckpointPlace checkpoint_place(const std::string& path) {
   return {path, 0};
 }
 
-Checkpoint load_checkpoint(const CheckpointPlace& place) {
+Checkpoint load_checkpoint(const CheckpointPlace& place, const PassedOver& passed_over) {
   const RunFolder folder(place.run);
   if (!fs::is_directory(folder.checkpoints())) {
     throw std::invalid_argument(place.run +
@@ -55,7 +55,9 @@ Checkpoint load_checkpoint(const CheckpointPlace& place) {
     check_step(reader, place);
     return reader.load(place.step);
   }
-  auto newest = reader.load_newest({});
+  auto newest = reader.load_newest([&](std::int64_t step, const std::string& reason) {
+    passed_over("checkpoint of step " + std::to_string(step) + " is not used: " + reason);
+  });
   if (!newest) throw CorruptCheckpoint("no checkpoint in " + folder.checkpoints().string());
   return std::move(*newest);
 }
@@ -64,10 +66,11 @@ std::string checkpoint_folder(const CheckpointPlace& place, std::int64_t step) {
   return CheckpointStore(RunFolder(place.run).checkpoints(), {}).folder_of(step).string();
 }
 
-SavedModel load_saved_model(const std::string& path, std::int64_t step) {
+SavedModel load_saved_model(const std::string& path, std::int64_t step,
+                            const PassedOver& passed_over) {
   CheckpointPlace place = checkpoint_place(path);
   if (step > 0) place.step = step;
-  const Checkpoint checkpoint = load_checkpoint(place);
+  const Checkpoint checkpoint = load_checkpoint(place, passed_over);
   SavedModel saved;
   saved.state = run_state_from_json(checkpoint.state_json);
   saved.config = config_of(saved.state);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,15 +29,19 @@ struct CheckpointPlace {
 // "RUN", or "RUN/checkpoints/step-000000100".
 CheckpointPlace checkpoint_place(const std::string& path);
 
+// Hears of newer checkpoints that did not verify, so that an older one is used.
+using PassedOver = std::function<void(const std::string& sentence)>;
+
 // Throws std::invalid_argument when `place` is no run or has no checkpoint of that step,
 // CorruptCheckpoint when none verifies, std::system_error when it cannot be read.
-Checkpoint load_checkpoint(const CheckpointPlace& place);
+Checkpoint load_checkpoint(const CheckpointPlace& place, const PassedOver& passed_over);
 
 // The folder of that checkpoint, once its step is known.
 std::string checkpoint_folder(const CheckpointPlace& place, std::int64_t step);
 
 // `path` as in checkpoint_place(), whose step gives way to `step` unless that is 0. Throws as
 // load_checkpoint() does.
-SavedModel load_saved_model(const std::string& path, std::int64_t step);
+SavedModel load_saved_model(const std::string& path, std::int64_t step,
+                            const PassedOver& passed_over);
 
 }  // namespace tupelo

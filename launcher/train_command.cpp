@@ -8,6 +8,7 @@
 #include "launcher/agreement.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/extension_options.h"
 #include "launcher/initial_weights.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
@@ -49,6 +50,17 @@ void require_one_tokenizer(const OpenCorpora& corpora) {
   }
 }
 
+void require_different(const OpenCorpora& corpora) {
+  for (std::size_t i = 0; i < corpora.train.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (corpora.train[i].info().digest != corpora.train[k].info().digest) continue;
+      throw std::invalid_argument("--corpus: " + corpora.folders[k] + " and " + corpora.folders[i] +
+                                  " are the same corpus; data.mixture sets how often its rows are "
+                                  "used beside those of others");
+    }
+  }
+}
+
 // Every shard is verified by one of the ranks, when asked for.
 void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora) {
   together(communicator, [&] {
@@ -59,6 +71,7 @@ void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora)
           folder);  // throws when the vocabulary does not match the shards
     }
     require_one_tokenizer(corpora);
+    require_different(corpora);
   });
   if (!verify) return;
   together(communicator, [&] {
@@ -96,8 +109,15 @@ nlohmann::ordered_json recorded_origin(const RunFolder& folder) {
                                                         : nlohmann::ordered_json();
 }
 
-// A run that goes on under --init-from must have begun from what that names.
-void check_same_origin(const RunFolder& folder, const std::string& given) {
+// A table extension as it is recorded, "hier with alpha 0.4".
+std::string extension_text(const std::string& policy, double alpha) {
+  return policy == "hier" ? policy + " with alpha " + number_text(alpha) : policy;
+}
+
+// A run that goes on under --init-from must have begun from what that names, and its tables must
+// have been extended as the options say.
+void check_same_origin(const RunFolder& folder, const CommandLine& line) {
+  const std::string given = line.value("init-from");
   if (!fs::exists(folder.description())) return;
   const nlohmann::ordered_json origin = recorded_origin(folder);
   const std::string refusal = "--init-from: run folder " + folder.root().string() +
@@ -109,6 +129,17 @@ void check_same_origin(const RunFolder& folder, const std::string& given) {
   const bool same_run = fs::weakly_canonical(wanted.run) == fs::weakly_canonical(old.run);
   if (!same_run || (wanted.step > 0 && wanted.step != old.step)) {
     throw std::invalid_argument(refusal + recorded + advice);
+  }
+  if (!line.has("extend-policy")) return;
+  const LengthExtension wanted_extension = extension_from(line);
+  const std::string policy =
+      table_extension_names().at(static_cast<std::size_t>(wanted_extension.tables));
+  const std::string now = extension_text(policy, wanted_extension.hierarchical_alpha);
+  const std::string then =
+      extension_text(origin.value("extend_policy", "error"), origin.value("extend_alpha", 0.0));
+  if (now != then) {
+    throw std::invalid_argument("--extend-policy is " + now + ", but this run already began with " +
+                                then + "; use another --run folder");
   }
 }
 
@@ -173,28 +204,39 @@ void check_same_length(const CommandLine& line, const RunConfig& config) {
   }
 }
 
+// In a new run there is nothing to cut.
+void check_truncation(const CommandLine& line, const ConfigBuilder& builder, bool goes_on) {
+  if (goes_on || line.has("init-from") || builder.config().optim.positions != "truncate") return;
+  throw std::invalid_argument(builder.place_of("optim.positions") +
+                              " is truncate, which belongs to --init-from with --extend");
+}
+
 // Every setting of the run. `initial` is there when the run is a new one that starts from another
 // one's weights; such a run goes on under the model settings that it began with.
-ConfigBuilder resolve(const CommandLine& line, Communicator& control,
+ConfigBuilder resolve(const CommandLine& line, Communicator& control, Console& console,
                       std::optional<InitialWeights>& initial) {
   together(control, [&] {
     check_initial_weights_options(line);
+    if (line.has("force") && !line.has("fresh")) {
+      throw std::invalid_argument("--force belongs to --fresh");
+    }
     if (line.has("print-config")) return;
     line.required("corpus");
     line.required("run");
   });
   InheritedSettings inherited;
+  const RunFolder folder(line.value("run"));
+  bool goes_on = false;
+  on_rank_zero(control, [&] {
+    goes_on = line.has("run") && !line.has("fresh") && folder.holds_a_checkpoint();
+  });
+  goes_on = control.any(goes_on);
   if (line.has("init-from")) {
-    const RunFolder folder(line.value("run"));
-    bool goes_on = false;
-    on_rank_zero(control, [&] {
-      goes_on = line.has("run") && !line.has("fresh") && folder.holds_a_checkpoint();
-    });
-    if (control.any(goes_on)) {
-      on_rank_zero(control, [&] { check_same_origin(folder, line.value("init-from")); });
+    if (goes_on) {
+      on_rank_zero(control, [&] { check_same_origin(folder, line); });
       inherited = settings_of_run(folder, control);
     } else {
-      initial = InitialWeights::load(line, control);
+      initial = InitialWeights::load(line, control, console);
       inherited = initial->settings();
     }
   }
@@ -203,7 +245,8 @@ ConfigBuilder resolve(const CommandLine& line, Communicator& control,
     builder = gather_settings(line, inherited);
     if (initial) initial->extend(builder);
     check_same_length(line, builder.config());
-    validate(builder.config());
+    check_truncation(line, builder, goes_on);
+    validate(builder);
   });
   return builder;
 }
@@ -243,7 +286,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   Communicator& control = session.control();
   Console console(/*silent=*/!session.is_first());
   std::optional<InitialWeights> initial;
-  const ConfigBuilder builder = resolve(line, control, initial);
+  const ConfigBuilder builder = resolve(line, control, console, initial);
   if (line.has("print-config")) {
     console.line(builder.to_ini(/*with_origins=*/true));
     return ExitCode::kDone;

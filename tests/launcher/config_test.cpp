@@ -127,16 +127,17 @@ TEST(Config, AWeightOfTheOrderLossMakesPairsAndAHead) {
   EXPECT_EQ(config.objective.sop_weight, 0.5);
   EXPECT_TRUE(config.data.sentence_pairs && config.model.sentence_order_head);
   EXPECT_EQ(config.data.pair_draw, PairDraw::kStatic);
-  validate(config);
+  validate(builder);
   ConfigBuilder again;
   again.apply_text(builder.to_ini(true), "text");
   EXPECT_TRUE(again.config().data.sentence_pairs && again.config().model.sentence_order_head);
   builder.set("data.packing", "packed", "test");
-  EXPECT_NE(message_of<std::invalid_argument>([&] { validate(config); }).find("data.packing doc"),
+  EXPECT_NE(message_of<std::invalid_argument>([&] { validate(builder); }).find("data.packing doc"),
             std::string::npos);
   builder.set("objective.sop-weight", "0", "test");
   EXPECT_FALSE(config.data.sentence_pairs || config.model.sentence_order_head);
-  validate(config);
+  builder.set("objective.sop-pairs", "dynamic", "test");
+  validate(builder);
 }
 
 TEST(Config, TheFlavourOfARunIsPrintedByItsName) {
@@ -214,7 +215,7 @@ TEST(Config, RampsAreReadAndWritten) {
   EXPECT_NE(error("64:x").find("'x'"), std::string::npos);
   EXPECT_NE(error(""), "");
   builder.set("data.length-ramp", "1024:5", "test");
-  EXPECT_NE(message_of<std::invalid_argument>([&] { validate(builder.config()); }).find("1024"),
+  EXPECT_NE(message_of<std::invalid_argument>([&] { validate(builder); }).find("1024"),
             std::string::npos);
 }
 
@@ -231,8 +232,70 @@ TEST(Config, ErrorsNameFileLineKeyAndWhatIsValid) {
   EXPECT_EQ(
       error("[data]\npacking = fill\n"),
       "a.ini:2: data.packing: unknown value 'fill'; did you mean 'full'? Valid: full, doc, packed");
-  EXPECT_EQ(error("[train]\nsteps = 1\nsteps = 2\n"), "a.ini: train.steps is set twice");
-  EXPECT_NE(error("[train]\nno equals sign\n").find("a.ini"), std::string::npos);
+  EXPECT_EQ(error("[train]\nsteps = 1\n\nsteps = 2\n"),
+            "a.ini:4: train.steps is set twice, first in line 2");
+  EXPECT_EQ(error("[train]\nno equals sign # here\n"),
+            "a.ini:2: 'no equals sign' is neither [section] nor key = value");
+  EXPECT_EQ(error("# c\n[train\nsteps = 1\n"), "a.ini:2: '[train' is no section; write [train]");
+  EXPECT_NE(error("stops = 1\n").find("a.ini:1: unknown key 'stops'"), std::string::npos);
+}
+
+TEST(Config, FilesAreReadAsEditorsLeaveThem) {
+  ConfigBuilder builder;
+  builder.apply_text(
+      "\xEF\xBB\xBF[train]  # first\r\nsteps = 7\r\n\r\n  [ model ]\nlayers=3 # three\n"
+      "position = \"0:none,1-2:rope\"\n",
+      "a.ini");
+  EXPECT_EQ(builder.config().train.steps, 7);
+  EXPECT_EQ(builder.config().model.layers, 3);
+  EXPECT_EQ(builder.config().model.position, "0:none,1-2:rope");
+  EXPECT_EQ(builder.origins().at("model.layers"), "a.ini:5");
+}
+
+// Settings that have no effect are refused with where they were set.
+TEST(Config, NothingIsSetInVain) {
+  const auto error = [](const std::string& text) {
+    ConfigBuilder builder;
+    builder.apply_text(text, "a.ini");
+    return message_of<std::invalid_argument>([&] { validate(builder); });
+  };
+  const std::string fine = "(nothing was thrown)";
+  EXPECT_EQ(error(""), fine);
+  EXPECT_EQ(error("[data]\nspan-words = 5\n"),
+            "a.ini:2: data.span-words is 5, which has no effect unless data.masking is span");
+  EXPECT_EQ(error("[data]\nspan-words = 5\nmasking = span\n"), fine);
+  EXPECT_EQ(error("[model]\nlogn-length = 128\n"),
+            "a.ini:2: model.logn-length is 128, which has no effect unless model.logn is on");
+  for (const char* text :
+       {"[optim]\npower = 2\nschedule = constant\n", "[optim]\nend-learning-rate = 1e-5\n",
+        "[optim]\nposition-lr-multiplier = 0.5\npositions = freeze\n",
+        "[optim]\nposition-weight-decay = 0.5\npositions = freeze\n",
+        "[data]\nngram-words = 3\nmasking = span\n", "[data]\nspan-probability = 0.3\n",
+        "[data]\nlongest-word-tokens = 3\n", "[data]\nmask-unit = span\n",
+        "[objective]\nsop-pairs = static\n"}) {
+    EXPECT_NE(error(text).find("which has no effect unless"), std::string::npos) << text;
+    EXPECT_EQ(error(text).find("a.ini:2: "), 0u) << text;
+  }
+}
+
+TEST(Config, PlansAreCheckedWhereTheyWereSet) {
+  const auto error = [](const std::string& name, const std::string& value) {
+    ConfigBuilder builder;
+    builder.set(name, value, "a.ini:4");
+    return message_of<std::invalid_argument>([&] { validate(builder); });
+  };
+  EXPECT_EQ(
+      error("model.position", "all:tupe")
+          .find("a.ini:4: model.position: unknown position encoding 'tupe' (did you mean 'tupe-"),
+      0u);
+  EXPECT_NE(error("model.position", "all:learned").find("input-position learned"),
+            std::string::npos);
+  EXPECT_NE(error("model.position", "-1:rope").find("'-1' is no layer"), std::string::npos);
+  EXPECT_NE(error("model.position", "all:ROPE").find("did you mean 'rope'"), std::string::npos);
+  EXPECT_NE(error("model.input-position", "rope").find("position all:rope"), std::string::npos);
+  EXPECT_EQ(error("model.input-position", "lerned").find("a.ini:4: model.input-position: "), 0u);
+  EXPECT_EQ(error("model.mask-decoder", "edm").find("a.ini:4: model.mask-decoder: "), 0u);
+  EXPECT_EQ(error("model.recompute", "12").find("a.ini:4: model.recompute: "), 0u);
 }
 
 TEST(CommandLine, SuggestsAndRefuses) {

@@ -127,7 +127,12 @@ class Lengths(tupelo_runs.RunTest):
                                ({"lengths": "64", "rope_scaling": "nkt"}, ("--rope-scaling", "ntk")),
                                ({"lengths": "64", "rope_factor": "2"}, ("--rope-factor", "--rope-scaling")),
                                ({"lengths": "64", "logn": "plane"}, ("--logn", "plain")),
-                               ({"lengths": "40", "rope_scaling": "pi"}, ("--rope-scaling", "rotates")),
+                               ({"lengths": "64", "rope_scaling": "pi"}, ("--rope-scaling", "rotates")),
+                               ({"lengths": "40,48", "rope_scaling": "pi"},
+                                ("--rope-scaling", "no effect", "48")),
+                               ({"lengths": "40", "extend_policy": "copy"}, ("--extend-policy", "no effect")),
+                               ({"lengths": "40", "logn": "plain"}, ("--logn", "no effect")),
+                               ({"lengths": "40,"}, ("--lengths", "''")),
                                ({"extend_policy": "copy"}, ("--extend-policy", "--lengths")),
                                ({"logn": "plain"}, ("--logn", "--lengths"))):
             with self.subTest(options):

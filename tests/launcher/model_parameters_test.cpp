@@ -69,5 +69,22 @@ TEST(ModelParameters, ANumberHoldsForAllPositionParameters) {
   }
 }
 
+// What has nothing to act on is not passed over in silence.
+TEST(ModelParameters, SettingsOfPositionsNeedPositionParameters) {
+  ModelOptions shape = tiny_model().options();
+  shape.position = "all:alibi";
+  shape.input_position = "none";
+  const RobertaForMaskedLm model(shape);
+  EXPECT_NO_THROW(parameter_groups(model, {}, 0));
+  UpdateOptions frozen, scaled, late;
+  frozen.positions = "freeze";
+  scaled.position_lr_multiplier = "0.5";
+  late.position_frozen_steps = "2e";
+  for (const UpdateOptions& options : {frozen, scaled, late}) {
+    EXPECT_THROW(parameter_groups(model, options, 0), std::invalid_argument);
+    EXPECT_NO_THROW(parameter_groups(tiny_model(), options, 0));
+  }
+}
+
 }  // namespace
 }  // namespace tupelo

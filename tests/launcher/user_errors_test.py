@@ -1,5 +1,7 @@
 """Every mistake a user can make: one sentence, a fixed exit code, no hang, nothing half-written."""
 
+import json
+import os
 import resource
 import shutil
 import signal
@@ -7,7 +9,7 @@ import subprocess
 
 import tupelo_runs
 
-USAGE, CORRUPT, STORAGE = 2, 3, 74
+USAGE, CORRUPT, MEMORY, STORAGE = 2, 3, 71, 74
 FEW = {"train__steps": 4}
 
 
@@ -175,10 +177,71 @@ class UserErrors(tupelo_runs.RunTest):
                 ({"optim__positions": "freeze", "optim__position_frozen_steps": "5"},
                  ("optim.position-frozen-steps", "freeze")),
                 ({"optim__optimizer": "lamb", "optim__flavour": "torch"},
-                 ("optim.flavour", "torch", "corrected"))):
+                 ("optim.flavour", "torch", "corrected")),
+                ({"data__span_words": "3"}, ("--data.span-words", "data.masking is span")),
+                ({"model__position": "all:rope(scaling=pi)"}, ("scaling=pi", "factor")),
+                ({"model__position": "all:alibi", "model__input_position": "none",
+                  "optim__positions": "freeze"}, ("optim.positions", "no position encoding"))):
             result = self.train("excluded", expect=USAGE, **options, **FEW)
             self.assert_error(result, USAGE, *words)
             self.assertFalse((self.folder / "excluded").exists())
+
+    def test_output_that_cannot_be_written(self):
+        self.train("told", **FEW)
+        for words in (["inspect", self.corpus], ["inspect", "--plan"], ["--version"],
+                      ["eval", "--run", self.folder / "told", "--json"],
+                      ["train", "--print-config"], ["corpus", "head", self.corpus]):
+            with self.subTest(words), open("/dev/full", "w") as full:
+                result = subprocess.run([tupelo_runs.TUPELO, *map(str, words)], stdout=full,
+                                        stderr=subprocess.PIPE, text=True, timeout=120)
+                self.assertEqual(result.returncode, STORAGE, result.stderr)
+                self.assertIn("standard output", result.stderr)
+
+    def test_variables_that_set_nothing(self):
+        for name, near in (("TUPELO_TRAIN_STEPZ", "TUPELO_TRAIN_STEPS"),
+                           ("TUPELO_MASK_FRACTION", "TUPELO_DATA_MASK_FRACTION")):
+            result = tupelo_runs.run(self.train_line("variables", ranks=2, **FEW),
+                                     env={**os.environ, name: "3"})
+            self.assert_error(result, USAGE, name, near)
+        result = tupelo_runs.run(self.train_line("variables", **FEW),
+                                 env={**os.environ, "TUPELO_OF_MINE": "3"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_more_memory_than_there_is(self):
+        wide = {"model__hidden_size": 1 << 20, "model__heads": 1 << 14}
+        result = self.train("wide", ranks=2, expect=MEMORY, **wide, **FEW)
+        self.assert_error(result, MEMORY, "memory ran out", "hidden-size")
+        self.assertFalse((self.folder / "wide").exists())
+
+    def test_folders_that_are_no_place_for_a_run(self):
+        self.train("outer", **FEW)
+        for inside, words in ((self.corpus, ("corpus",)), (self.corpus / "train" / "run", ("corpus",)),
+                              (self.folder / "outer" / "checkpoints" / "inner", ("outer",))):
+            line = self.train_line("unused", ranks=2, **FEW)
+            line[line.index("--run") + 1] = str(inside)
+            self.assert_error(tupelo_runs.run(line), USAGE, "--run", *words)
+        self.assertFalse((self.corpus / "train" / "run").exists())
+        self.assertFalse((self.corpus / "lock").exists())
+
+    def test_a_lock_that_cannot_be_written_leaves_nothing(self):
+        def no_bytes():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        result = tupelo_runs.run(self.train_line("unlocked", **FEW), preexec_fn=no_bytes)
+        self.assert_error(result, STORAGE, "lock")
+        self.assertFalse((self.folder / "unlocked").exists())
+
+    def test_one_corpus_twice(self):
+        line = self.train_line("twice", ranks=2, **FEW)
+        line[line.index("--corpus") + 1:line.index("--corpus") + 1] = [str(self.corpus)]
+        self.assert_error(tupelo_runs.run(line), USAGE, "--corpus", "same corpus")
+
+    def test_force_and_truncate_alone(self):
+        result = self.train("alone", flags=["force"], expect=USAGE, **FEW)
+        self.assert_error(result, USAGE, "--force", "--fresh")
+        result = self.train("alone", optim__positions="truncate", expect=USAGE, **FEW)
+        self.assert_error(result, USAGE, "optim.positions", "--extend")
+        self.assertFalse((self.folder / "alone").exists())
 
     def test_what_eval_is_given(self):
         self.train("measured", train__save_every=2, **FEW)
@@ -207,6 +270,17 @@ class UserErrors(tupelo_runs.RunTest):
                 self.assertIn("step 6 is not used", result.stderr)
                 self.assertIn("model.safetensors", result.stderr)
                 self.assertEqual(golden, tupelo_runs.losses(self.folder / "fallback"))
+        newest = sorted((self.folder / "fallback" / "checkpoints").glob("step-*"))[-1]
+        damaged = newest / "model.safetensors"
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[:-1])
+        result = tupelo_runs.run(tupelo_runs.command("eval", {"run": self.folder / "fallback"}, ["json"]))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("step 6 is not used", result.stderr)
+        self.assertEqual(json.loads(result.stdout)["step"], 3)
+        result = self.train("from-older", init_from=self.folder / "fallback", **FEW)
+        self.assertIn("step 6 is not used", result.stderr)
+        damaged.write_bytes(whole)
         for folder in (self.folder / "fallback" / "checkpoints").glob("step-*"):
             weights = folder / "model.safetensors"
             weights.write_bytes(weights.read_bytes()[:-1])
