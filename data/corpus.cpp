@@ -1,7 +1,10 @@
 #include "data/corpus.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "data/corpus_index.h"
 #include "data/shard.h"
@@ -9,15 +12,22 @@
 
 namespace tupelo {
 
-struct ShardedCorpus::State {
+struct ShardedCorpus::State : DocumentTable {
   CorpusInfo info;
   std::vector<ShardSummary> summaries;
-  std::vector<Shard> shards;
+  std::vector<Part> counts;                       // of each shard, from the index
   std::vector<std::uint64_t> first_documents{0};  // of each shard, and the end
-  std::vector<std::uint64_t> document_offsets{0};
+  std::uint64_t tokens = 0;
 
-  void open(const std::filesystem::path& folder, Split split);
-  void append(Shard shard);
+  State(const std::filesystem::path& folder, Split split);
+  const Shard& shard(std::size_t index) const;
+  std::size_t open_shards() const;
+  const std::vector<std::uint64_t>& all_offsets() const;
+
+  const std::vector<Part>& parts() const override { return counts; }
+  std::uint64_t offset(std::size_t part, std::uint64_t document) const override {
+    return shard(part).offset(document);
+  }
 
   struct Place {
     const Shard& shard;
@@ -30,45 +40,88 @@ struct ShardedCorpus::State {
     std::uint64_t first;
   };
   Span span(std::uint64_t document, std::uint64_t first, std::uint64_t count) const;
+
+ private:
+  struct Slot {
+    std::unique_ptr<const Shard> owned;
+    std::atomic<const Shard*> opened = nullptr;
+  };
+  std::unique_ptr<const Shard> open(const ShardSummary& summary) const;
+
+  std::filesystem::path folder_;
+  ShardIdentity identity_;
+  mutable std::mutex opening_;
+  mutable std::vector<Slot> slots_;
+  mutable std::mutex collecting_;
+  mutable std::vector<std::uint64_t> offsets_;
 };
 
-void ShardedCorpus::State::open(const std::filesystem::path& folder, Split split) {
+ShardedCorpus::State::State(const std::filesystem::path& folder, Split split) : folder_(folder) {
   const CorpusIndex index = read_corpus_index(folder);
   info = index.info;
   summaries = index.shards(split);
-  const ShardIdentity identity = shard_identity(info, split);
-  shards.reserve(summaries.size());
+  identity_ = shard_identity(info, split);
   for (const ShardSummary& summary : summaries) {
-    const std::filesystem::path file = folder / summary.file;
-    // Both before HDF5 looks inside: the library is not safe against damaged structure.
-    const MappedFile mapped(file);
-    const std::uint64_t bytes = mapped.bytes().size();
-    if (bytes != summary.bytes) {
-      throw CorpusError(file.string() + ": has " + std::to_string(bytes) +
-                        " bytes, but index.json says " + std::to_string(summary.bytes));
-    }
-    if (structure_digest(mapped.bytes(), summary.payload) != summary.structure_sha256) {
-      throw CorpusError(
-          file.string() +
-          ": is damaged outside its datasets: the SHA-256 of its structure is not the "
-          "one in index.json");
-    }
-    Shard shard(file, identity);
-    if (shard.tokens() != summary.tokens || shard.documents() != summary.documents) {
-      throw CorpusError(file.string() +
-                        ": its counts of tokens and documents are not those in index.json");
-    }
-    append(std::move(shard));
+    counts.push_back({summary.documents, summary.tokens});
+    first_documents.push_back(first_documents.back() + summary.documents);
+    tokens += summary.tokens;
   }
+  slots_ = std::vector<Slot>(summaries.size());
 }
 
-void ShardedCorpus::State::append(Shard shard) {
-  const std::uint64_t base = document_offsets.back();
-  for (std::uint64_t d = 1; d <= shard.documents(); ++d) {
-    document_offsets.push_back(base + shard.offset(d));
+const Shard& ShardedCorpus::State::shard(std::size_t index) const {
+  Slot& slot = slots_[index];
+  if (const Shard* opened = slot.opened.load(std::memory_order_acquire)) return *opened;
+  const std::lock_guard lock(opening_);
+  if (!slot.owned) {
+    slot.owned = open(summaries[index]);
+    slot.opened.store(slot.owned.get(), std::memory_order_release);
   }
-  first_documents.push_back(first_documents.back() + shard.documents());
-  shards.push_back(std::move(shard));
+  return *slot.owned;
+}
+
+std::unique_ptr<const Shard> ShardedCorpus::State::open(const ShardSummary& summary) const {
+  const std::filesystem::path file = folder_ / summary.file;
+  // Both before HDF5 looks inside: the library is not safe against damaged structure.
+  const MappedFile mapped(file);
+  const std::uint64_t bytes = mapped.bytes().size();
+  if (bytes != summary.bytes) {
+    throw CorpusError(file.string() + ": has " + std::to_string(bytes) +
+                      " bytes, but index.json says " + std::to_string(summary.bytes));
+  }
+  if (structure_digest(mapped.bytes(), summary.payload) != summary.structure_sha256) {
+    throw CorpusError(file.string() +
+                      ": is damaged outside its datasets: the SHA-256 of its structure is not the "
+                      "one in index.json");
+  }
+  auto shard = std::make_unique<const Shard>(file, identity_);
+  if (shard->tokens() != summary.tokens || shard->documents() != summary.documents) {
+    throw CorpusError(file.string() +
+                      ": its counts of tokens and documents are not those in index.json");
+  }
+  return shard;
+}
+
+std::size_t ShardedCorpus::State::open_shards() const {
+  const std::lock_guard lock(opening_);
+  return static_cast<std::size_t>(std::count_if(
+      slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.owned != nullptr; }));
+}
+
+const std::vector<std::uint64_t>& ShardedCorpus::State::all_offsets() const {
+  const std::lock_guard lock(collecting_);
+  if (!offsets_.empty()) return offsets_;
+  std::vector<std::uint64_t> offsets{0};
+  offsets.reserve(first_documents.back() + 1);
+  for (std::size_t part = 0; part < counts.size(); ++part) {
+    const std::uint64_t base = offsets.back();
+    const Shard& of_part = shard(part);
+    for (std::uint64_t d = 1; d <= counts[part].documents; ++d) {
+      offsets.push_back(base + of_part.offset(d));
+    }
+  }
+  offsets_ = std::move(offsets);
+  return offsets_;
 }
 
 ShardedCorpus::State::Place ShardedCorpus::State::place(std::uint64_t document) const {
@@ -76,25 +129,26 @@ ShardedCorpus::State::Place ShardedCorpus::State::place(std::uint64_t document) 
     throw std::out_of_range("document " + std::to_string(document) + " is not in the corpus");
   }
   const auto after = std::upper_bound(first_documents.begin(), first_documents.end(), document);
-  const std::size_t shard = static_cast<std::size_t>(after - first_documents.begin()) - 1;
-  return {shards[shard], document - first_documents[shard]};
+  const std::size_t index = static_cast<std::size_t>(after - first_documents.begin()) - 1;
+  return {shard(index), document - first_documents[index]};
 }
 
 ShardedCorpus::State::Span ShardedCorpus::State::span(std::uint64_t document, std::uint64_t first,
                                                       std::uint64_t count) const {
   const Place at = place(document);
-  const std::uint64_t begin = document_offsets[document];
-  const std::uint64_t length = document_offsets[document + 1] - begin;
+  const std::uint64_t begin = at.shard.offset(at.document);
+  const std::uint64_t length = at.shard.offset(at.document + 1) - begin;
   if (first > length || count > length - first) {
     throw std::out_of_range("document " + std::to_string(document) + " has only " +
                             std::to_string(length) + " tokens");
   }
-  return {at.shard, at.shard.offset(at.document) + first};
+  return {at.shard, begin + first};
 }
 
-ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split)
-    : state_(std::make_unique<State>()) {
-  state_->open(folder, split);
+ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split, Open open)
+    : state_(std::make_shared<State>(folder, split)) {
+  if (open == Open::kWhenRead) return;
+  for (std::size_t i = 0; i < state_->summaries.size(); ++i) state_->shard(i);
 }
 
 ShardedCorpus::~ShardedCorpus() = default;
@@ -103,9 +157,16 @@ ShardedCorpus::ShardedCorpus(ShardedCorpus&&) noexcept = default;
 const CorpusInfo& ShardedCorpus::info() const { return state_->info; }
 const std::vector<ShardSummary>& ShardedCorpus::shards() const { return state_->summaries; }
 std::uint64_t ShardedCorpus::documents() const { return state_->first_documents.back(); }
-std::uint64_t ShardedCorpus::tokens() const { return state_->document_offsets.back(); }
+std::uint64_t ShardedCorpus::tokens() const { return state_->tokens; }
+std::size_t ShardedCorpus::open_shards() const { return state_->open_shards(); }
+std::shared_ptr<const DocumentTable> ShardedCorpus::document_table() const { return state_; }
 const std::vector<std::uint64_t>& ShardedCorpus::document_offsets() const {
-  return state_->document_offsets;
+  return state_->all_offsets();
+}
+
+std::uint64_t ShardedCorpus::length(std::uint64_t document) const {
+  const State::Place at = state_->place(document);
+  return at.shard.offset(at.document + 1) - at.shard.offset(at.document);
 }
 
 void ShardedCorpus::read(std::uint64_t document, std::uint64_t first, std::uint64_t count,
@@ -150,7 +211,8 @@ void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t f
 }
 
 void ShardedCorpus::verify_shard(std::size_t shard) const {
-  state_->shards.at(shard).verify(state_->summaries.at(shard).sha256);
+  const ShardSummary& summary = state_->summaries.at(shard);
+  state_->shard(shard).verify(summary.sha256);
 }
 
 std::unique_ptr<Tokenizer> ShardedCorpus::load_tokenizer(const std::filesystem::path& folder) {

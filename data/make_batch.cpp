@@ -78,8 +78,7 @@ class RowWriter {
 
   WordFlags word_flags(const RowPlan::Piece& piece) {
     if (!masker_.needs_words()) return {};
-    const std::vector<std::uint64_t>& offsets = corpus_.document_offsets();
-    const std::uint64_t length = offsets[piece.document + 1] - offsets[piece.document];
+    const std::uint64_t length = corpus_.length(piece.document);
     const std::uint64_t first = piece.first - std::min(piece.first, masker_.flags_before());
     const std::uint64_t end = std::min(length, piece.first + piece.count + masker_.flags_behind());
     word_starts_.resize(end - first);

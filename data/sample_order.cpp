@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace tupelo {
 namespace {
@@ -46,8 +48,9 @@ auto part_at(const Parts& parts, Value value, Begin begin) {
 
 }  // namespace
 
-SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options)
-    : corpora_(corpora.size()) {
+SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options,
+                         const PlanCache* plans)
+    : corpora_(corpora), packing_(options.packing), sentence_pairs_(options.sentence_pairs) {
   const auto lengths = stretches(options.length_ramp, options.sequence_length, "length ramp");
   const auto batches = stretches(options.batch_ramp, options.global_batch, "batch ramp");
   std::vector<double> weights;
@@ -57,8 +60,10 @@ SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOpti
     const bool last = p + 1 == lengths.size();
     Phase phase{begin, lengths[p].value, Mixture(weights, options.seed), {}, {}, kWithoutEnd};
     for (const MixturePart& part : corpora) {
-      phase.parts.push_back({RowPlan(*part.document_offsets, options.packing, lengths[p].value,
-                                     options.sentence_pairs)});
+      auto tables = plans ? plans->find(key_of(part, lengths[p].value), *part.documents)
+                          : std::optional<PlanTables>();
+      phase.parts.push_back({RowPlan(part.documents, packing_, lengths[p].value, sentence_pairs_,
+                                     std::move(tables))});
       phase.rows += phase.parts.back().plan.rows();
     }
     const auto batch_at_begin =
@@ -74,12 +79,25 @@ SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOpti
   }
 }
 
+PlanKey SampleOrder::key_of(const MixturePart& part, std::int64_t sequence_length) const {
+  return {part.name, packing_, sequence_length, sentence_pairs_};
+}
+
+void SampleOrder::keep_plans(const PlanCache& plans) const {
+  for (const Phase& phase : phases_) {
+    for (std::size_t i = 0; i < corpora_.size(); ++i) {
+      plans.keep(key_of(corpora_[i], phase.sequence_length), *corpora_[i].documents,
+                 phase.parts[i].plan.tables());
+    }
+  }
+}
+
 void SampleOrder::add_phase(Phase phase) {
   if (!phases_.empty() && phase.rows > 0) {
     const Phase& before = phases_.back();
     phase.epochs_before = before.epochs_before +
                           static_cast<double>(before.samples) / static_cast<double>(before.rows);
-    for (std::size_t corpus = 0; corpus < corpora_; ++corpus) {
+    for (std::size_t corpus = 0; corpus < corpora_.size(); ++corpus) {
       const Part& part = before.parts[corpus];
       const std::uint64_t rows = part.plan.rows();
       const std::uint64_t drawn = before.mixture.drawn(corpus, before.samples);

@@ -4,18 +4,29 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "data/data_options.h"
 #include "data/mixture.h"
+#include "data/plan_cache.h"
 #include "data/row_plan.h"
 
 namespace tupelo {
 
-// Document lengths of a corpus, and its share of the samples.
+// Documents of a corpus, and its share of the samples.
 struct MixturePart {
-  const std::vector<std::uint64_t>* document_offsets;  // not kept
-  double weight = 1;
+  MixturePart(std::shared_ptr<const DocumentTable> table, double share = 1)
+      : documents(std::move(table)), weight(share) {}
+  // Of offsets as DocumentOffsets takes them.
+  MixturePart(const std::vector<std::uint64_t>* document_offsets, double share = 1)
+      : MixturePart(std::make_shared<DocumentOffsets>(*document_offsets), share) {}
+
+  std::shared_ptr<const DocumentTable> documents;
+  double weight;
+  // Digest and split, to find tables of row plans by.
+  std::string name = {};
 };
 
 // A pure function of the document lengths and the options, so seeking is free.
@@ -26,12 +37,18 @@ struct MixturePart {
 // a phase's end cuts short is followed by the first of the next phase.
 class SampleOrder {
  public:
+  // Tables of row plans that `plans`, where it is given, does not have are made: see RowPlan.
   // Throws std::invalid_argument for a ramp whose steps do not rise, and for values out of range.
-  SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options);
+  SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options,
+              const PlanCache* plans = nullptr);
   SampleOrder(const SampleOrder&) = delete;
   SampleOrder& operator=(const SampleOrder&) = delete;
 
-  std::size_t corpora() const { return corpora_; }
+  std::size_t corpora() const { return corpora_.size(); }
+
+  // Keeps the tables of the row plans, so that they need not be made again. Throws
+  // std::system_error.
+  void keep_plans(const PlanCache& plans) const;
 
   struct Step {
     std::size_t phase;
@@ -102,7 +119,11 @@ class SampleOrder {
   const Phase& phase_of_step(std::int64_t step) const;
   static std::uint64_t samples_before(const Phase& phase, std::int64_t step);
 
-  std::size_t corpora_;
+  PlanKey key_of(const MixturePart& part, std::int64_t sequence_length) const;
+
+  std::vector<MixturePart> corpora_;
+  Packing packing_;
+  bool sentence_pairs_;
   std::vector<Phase> phases_;
 };
 

@@ -67,6 +67,7 @@ bool RunFolder::holds_a_checkpoint() const {
 
 void RunFolder::clear() const {
   fs::remove_all(checkpoints());
+  fs::remove_all(plans());
   for (const fs::path& file : {metrics(), config(), description()}) fs::remove(file);
 }
 

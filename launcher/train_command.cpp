@@ -53,7 +53,7 @@ void require_one_tokenizer(const OpenCorpora& corpora) {
 void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora) {
   together(communicator, [&] {
     for (const std::string& folder : corpora.folders) {
-      corpora.train.emplace_back(folder, Split::kTrain);
+      corpora.train.emplace_back(folder, Split::kTrain, Open::kWhenRead);
       corpora.held_out.emplace_back(folder, Split::kHeldOut);
       ShardedCorpus::load_tokenizer(
           folder);  // throws when the vocabulary does not match the shards

@@ -75,15 +75,16 @@ std::vector<torch::Tensor> position_tensors_of(const RobertaForMaskedLm& model) 
 }
 
 std::shared_ptr<const SampleOrder> order_of(const std::vector<const ShardedCorpus*>& corpora,
-                                            const DataOptions& options) {
+                                            const DataOptions& options, const PlanCache& plans) {
   std::vector<std::uint64_t> tokens;
   for (const ShardedCorpus* corpus : corpora) tokens.push_back(corpus->tokens());
   const std::vector<double> weights = mixture_weights(options.mixture, tokens);
   std::vector<MixturePart> parts;
   for (std::size_t i = 0; i < corpora.size(); ++i) {
-    parts.push_back({&corpora[i]->document_offsets(), weights[i]});
+    parts.emplace_back(corpora[i]->document_table(), weights[i]);
+    parts.back().name = corpora[i]->info().digest + " train";
   }
-  return std::make_shared<SampleOrder>(parts, options);
+  return std::make_shared<SampleOrder>(parts, options, &plans);
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ Trainer::Trainer(TrainerContext context)
   }
   model_->to(context_.device);
   position_parameters_ = position_tensors_of(*model_);
-  order_ = order_of(context_.corpora, config.data);
+  order_ = order_of(context_.corpora, config.data, PlanCache(context_.folder.plans()));
   const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };
   optimizer_ = make_optimizer(
       config.optim.optimizer,

@@ -150,6 +150,7 @@ void Trainer::restore() {
       }
     }
     log_.open(context_.folder.metrics(), step_);
+    order_->keep_plans(PlanCache(context_.folder.plans()));
   });
   step_ = std::stoll(communicator.broadcast(std::to_string(step_), 0));
   tokens_ = std::stoll(communicator.broadcast(std::to_string(tokens_), 0));

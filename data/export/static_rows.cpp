@@ -14,7 +14,7 @@ StaticRows::StaticRows(const ShardedCorpus& corpus, const DataOptions& options,
       options_(options),
       most_predictions_(most_predictions),
       masker_(corpus.info(), options_),
-      plan_(corpus.document_offsets(), options.packing, options.sequence_length) {
+      plan_(corpus.document_table(), options.packing, options.sequence_length) {
   if (plan_.pieces_are_sequences()) {
     throw std::invalid_argument("rows of several sequences have no place in this layout");
   }
@@ -58,8 +58,7 @@ void StaticRows::add_piece(const RowPlan::Piece& piece, std::uint64_t epoch, Sta
 
 WordFlags StaticRows::word_flags(const RowPlan::Piece& piece) {
   if (!masker_.needs_words()) return {};
-  const std::vector<std::uint64_t>& offsets = corpus_.document_offsets();
-  const std::uint64_t length = offsets[piece.document + 1] - offsets[piece.document];
+  const std::uint64_t length = corpus_.length(piece.document);
   const std::uint64_t first = piece.first - std::min(piece.first, masker_.flags_before());
   const std::uint64_t end = std::min(length, piece.first + piece.count + masker_.flags_behind());
   word_starts_.resize(end - first);
