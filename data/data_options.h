@@ -47,6 +47,9 @@ struct DataOptions {
   // What samples of several corpora are drawn by: "tokens" or "tokens^0.5", their sizes to a power;
   // or weights, "0.7,0.3".
   std::string mixture = "tokens";
+  // Steps take rows of one of so many ranges of lengths (data/length_bins.h), 0 to 256; 0: all
+  // lengths together. Needs Packing::kDocument and a single corpus.
+  std::int64_t length_bins = 0;
   Ramp length_ramp;        // sequence lengths before sequence_length
   Ramp batch_ramp;         // global batches before global_batch
   int prefetch_steps = 4;  // steps prepared ahead of the consumer; >= 1

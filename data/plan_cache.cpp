@@ -22,6 +22,7 @@ std::string description_of(const PlanKey& key) {
   text += ", length ";
   text += std::to_string(key.sequence_length);
   if (key.sentence_pairs) text += ", pairs";
+  if (key.length_bins > 0) text += ", bins " + std::to_string(key.length_bins);
   return text;
 }
 
@@ -38,7 +39,9 @@ std::uint64_t documents_in(const DocumentTable& documents) {
 
 // Whether nothing in the tables leads outside of them or the documents.
 bool fit(const PlanTables& tables, const DocumentTable& documents, Packing packing) {
-  if (tables.rows.size() != (packing == Packing::kFull ? 0 : documents.parts().size())) {
+  const std::size_t parts = documents.parts().size();
+  if (tables.rows.size() != (packing == Packing::kFull ? 0 : parts) ||
+      tables.bin_rows.size() != tables.bin_longest.size() * parts) {
     return false;
   }
   const auto& [first, items] = tables.shared;
@@ -61,7 +64,8 @@ std::optional<PlanTables> PlanCache::find(const PlanKey& key,
   try {
     const SectionFile file(file_of(key));
     if (file.description() != description_of(key)) return {};
-    PlanTables tables{numbers(file, 0), {numbers(file, 1), numbers(file, 2)}};
+    PlanTables tables{
+        numbers(file, 0), {numbers(file, 1), numbers(file, 2)}, numbers(file, 3), numbers(file, 4)};
     if (fit(tables, documents, key.packing)) return tables;
   } catch (const CorpusError&) {
   } catch (const std::system_error&) {
@@ -75,7 +79,8 @@ void PlanCache::keep(const PlanKey& key, const DocumentTable& documents,
   std::filesystem::create_directories(folder_);
   write_sections(
       file_of(key), description_of(key),
-      {bytes_of(tables.rows), bytes_of(tables.shared.first), bytes_of(tables.shared.items)});
+      {bytes_of(tables.rows), bytes_of(tables.shared.first), bytes_of(tables.shared.items),
+       bytes_of(tables.bin_longest), bytes_of(tables.bin_rows)});
 }
 
 }  // namespace tupelo

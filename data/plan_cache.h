@@ -17,12 +17,14 @@ struct PlanKey {
   Packing packing;
   std::int64_t sequence_length;
   bool sentence_pairs;
+  std::int64_t length_bins = 0;
 };
 
 // A folder of files plan-<16 digits of a hash of the key>. A file that is missing, damaged, of
 // another key or unreadable is as if it were not there: tables can always be made again. Each has
 // a digest of its content, and appears whole (data/preparation/section_file.h). They take 8 bytes
-// for each shard, and with kBestFit 8 more for each document that shares a row, and for each row.
+// for each shard and each of its bins, and with kBestFit 8 more for each document that shares a row
+// and for each row.
 class PlanCache {
  public:
   explicit PlanCache(std::filesystem::path folder) : folder_(std::move(folder)) {}

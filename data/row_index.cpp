@@ -88,7 +88,9 @@ RowIndex::Found RowIndex::find(std::size_t part, std::size_t row_class, std::uin
     const std::uint64_t of_class = rows[row_class];
     const std::uint64_t before = std::accumulate(rows.begin(), rows.end(), std::uint64_t{0});
     add_rows_(documents_->length(part, d), rows);
-    if (rows[row_class] > row) return {d, row - of_class, before};
+    if (rows[row_class] <= row) continue;
+    const std::uint64_t after = std::accumulate(rows.begin(), rows.end(), std::uint64_t{0});
+    return {d, row - of_class, after - before, before};
   }
   throw std::out_of_range("a part has fewer rows than its table says");
 }

@@ -33,7 +33,8 @@ class RowIndex {
   struct Found {
     std::uint64_t document;  // of the part
     std::uint64_t row;       // of those of the document that are of the class
-    std::uint64_t before;    // rows of all classes in the documents of the part before it
+    std::uint64_t rows;      // of the document, of all classes
+    std::uint64_t before;    // the same in all documents of the part before it
   };
   // Row `row` of a class in a part that has so many. Any thread may call it.
   Found find(std::size_t part, std::size_t row_class, std::uint64_t row) const;

@@ -26,6 +26,10 @@ std::uint64_t rounded_up(std::uint64_t tokens, std::uint64_t per_row) {
   return (tokens + per_row - 1) / per_row;
 }
 
+DocumentCut cut_for(std::uint64_t content, bool sentence_pairs) {
+  return {content, content - (sentence_pairs ? std::min(kMostSlack, content / 4) : 0)};
+}
+
 // Rows of what remains of documents that were cut, [CLS] and [SEP] counted with each.
 Bins shared_rows(const DocumentTable& documents, std::uint64_t per_row) {
   std::vector<std::uint32_t> sizes;
@@ -55,8 +59,7 @@ RowPlan::RowPlan(std::shared_ptr<const DocumentTable> documents, Packing packing
     : documents_(std::move(documents)),
       packing_(packing),
       sentence_pairs_(sentence_pairs),
-      content_(content_of(sequence_length, sentence_pairs)),
-      step_(content_ - (sentence_pairs ? std::min(kMostSlack, content_ / 4) : 0)),
+      cut_(cut_for(content_of(sequence_length, sentence_pairs), sentence_pairs)),
       first_documents_{0},
       starts_{0} {
   if (sentence_pairs && packing != Packing::kDocument) {
@@ -64,13 +67,10 @@ RowPlan::RowPlan(std::shared_ptr<const DocumentTable> documents, Packing packing
   }
   const std::vector<DocumentTable::Part>& parts = documents_->parts();
   if (packing != Packing::kFull) {
-    index_.emplace(documents_, 1,
-                   [packing, content = content_, step = step_](std::uint64_t length,
-                                                               std::span<std::uint64_t> rows) {
-                     rows[0] += packing == Packing::kBestFit ? length / content
-                                : length <= content          ? rounded_up(length, content)
-                                                             : rounded_up(length, step);
-                   });
+    index_.emplace(
+        documents_, 1, [packing, cut = cut_](std::uint64_t length, std::span<std::uint64_t> rows) {
+          rows[0] += packing == Packing::kBestFit ? length / cut.content : cut.rows(length);
+        });
   }
   if (tables) {
     tables_ = std::move(*tables);
@@ -78,7 +78,7 @@ RowPlan::RowPlan(std::shared_ptr<const DocumentTable> documents, Packing packing
     for (std::size_t part = 0; part < parts.size(); ++part) {
       tables_.rows.push_back(index_->count(part)[0]);
     }
-    if (packing == Packing::kBestFit) tables_.shared = shared_rows(*documents_, content_);
+    if (packing == Packing::kBestFit) tables_.shared = shared_rows(*documents_, cut_.content);
   }
   for (std::size_t part = 0; part < parts.size(); ++part) {
     first_documents_.push_back(first_documents_.back() + parts[part].documents);
@@ -88,7 +88,7 @@ RowPlan::RowPlan(std::shared_ptr<const DocumentTable> documents, Packing packing
   rows_ = starts_.back();
   if (packing == Packing::kFull && rows_ > 0) {
     // The last document's separator is the final [SEP] of the last row.
-    rows_ = rounded_up(starts_.back() - 1, content_);
+    rows_ = rounded_up(starts_.back() - 1, cut_.content);
   }
   if (packing == Packing::kBestFit) rows_ += tables_.shared.count();
 }
@@ -116,8 +116,8 @@ RowPlan::Place RowPlan::document_at(std::uint64_t position) const {
 }
 
 std::vector<RowPlan::Piece> RowPlan::pieces_of_stream(std::uint64_t row) const {
-  const std::uint64_t begin = row * content_;
-  const std::uint64_t end = std::min(begin + content_, starts_.back() - 1);
+  const std::uint64_t begin = row * cut_.content;
+  const std::uint64_t end = std::min(begin + cut_.content, starts_.back() - 1);
   Place place = document_at(begin);
   std::uint64_t first = begin - position_of(place);
   std::vector<Piece> pieces;
@@ -147,7 +147,7 @@ std::vector<RowPlan::Piece> RowPlan::packed_pieces(std::uint64_t bin) const {
   for (std::uint64_t i = shared.first[bin]; i < shared.first[bin + 1]; ++i) {
     const Place at = place(shared.items[i]);
     const std::uint64_t length = documents_->length(at.part, at.document);
-    const std::uint64_t rest = length % content_;
+    const std::uint64_t rest = length % cut_.content;
     pieces.push_back({shared.items[i], length - rest, rest, false});
   }
   return pieces;
@@ -158,9 +158,9 @@ RowPlan::Piece RowPlan::piece_of_document(std::uint64_t row) const {
   const RowIndex::Found found = index_->find(part, 0, row - starts_[part]);
   const std::uint64_t document = first_documents_[part] + found.document;
   const std::uint64_t length = documents_->length(part, found.document);
-  if (length <= content_) return {document, 0, length, false};
-  const std::uint64_t first = found.row * step_;
-  return {document, first, std::min(step_, length - first), false};
+  if (length <= cut_.content) return {document, 0, length, false};
+  const std::uint64_t first = found.row * cut_.step;
+  return {document, first, std::min(cut_.step, length - first), false};
 }
 
 }  // namespace tupelo

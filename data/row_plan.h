@@ -18,6 +18,23 @@ struct PlanTables {
   // kDocument, kBestFit: rows of each part of the documents, not counting shared ones; kFull: none.
   std::vector<std::uint64_t> rows;
   Bins shared;  // kBestFit: the documents whose last parts share a row
+  // Of data/length_bins.h: the longest row of each bin, and [part * bins + bin]: rows.
+  std::vector<std::uint64_t> bin_longest, bin_rows;
+};
+
+// How a document is cut into rows that it has to itself.
+struct DocumentCut {
+  std::uint64_t content;  // most tokens of a row, without special ones
+  std::uint64_t step;     // how far apart rows of a document begin that is longer than that
+
+  std::uint64_t rows(std::uint64_t length) const {
+    if (length <= content) return length > 0 ? 1 : 0;
+    return (length + step - 1) / step;
+  }
+  // Tokens of the last of them.
+  std::uint64_t last(std::uint64_t length) const {
+    return length <= content ? length : length - (rows(length) - 1) * step;
+  }
 };
 
 // A pure function of the document lengths.
@@ -48,7 +65,8 @@ class RowPlan {
 
   std::uint64_t rows() const { return rows_; }
   // Of rows for sentence pairs; 64, or a quarter of a row if that is less. Otherwise 0.
-  std::uint64_t slack() const { return content_ - step_; }
+  std::uint64_t slack() const { return cut_.content - cut_.step; }
+  DocumentCut cut() const { return cut_; }
   bool sentence_pairs() const { return sentence_pairs_; }
   // Whether every piece of a row is a sequence of its own, with its own [CLS] and [SEP].
   bool pieces_are_sequences() const { return packing_ == Packing::kBestFit; }
@@ -78,8 +96,7 @@ class RowPlan {
   std::shared_ptr<const DocumentTable> documents_;
   Packing packing_;
   bool sentence_pairs_;
-  std::uint64_t content_;  // tokens of a row without special ones
-  std::uint64_t step_;     // how far apart rows of a long document begin
+  DocumentCut cut_;
   PlanTables tables_;
   std::optional<RowIndex> index_;  // but for kFull
   std::uint64_t rows_ = 0;

@@ -188,6 +188,10 @@ std::vector<ConfigEntry> data_entries() {
               {"full", Packing::kFull}, {"doc", Packing::kDocument}, {"packed", Packing::kBestFit}},
           "full: rows run across documents; doc: they stop at a document's end; packed: documents "
           "share a row without seeing each other, positions from 0 in each"),
+      integer(
+          "data.length-bins", [](auto& c) -> auto& { return c.data.length_bins; }, 0, 256,
+          "steps take rows of one of so many ranges of lengths, so that little is padded; needs "
+          "packing doc; 0 = all lengths together"),
       choice<>(
           "data.masking", [](auto& c) -> auto& { return c.data.masking; },
           std::vector<std::pair<std::string, Masking>>{{"token", Masking::kToken},

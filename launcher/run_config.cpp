@@ -155,6 +155,9 @@ void validate(const RunConfig& config) {
           "data.mask-token-share and data.random-token-share add up to more than 1");
   require(!config.data.sentence_pairs || config.data.packing == Packing::kDocument,
           "objective.sop-weight needs data.packing doc: only there do rows keep to one document");
+  require(config.data.length_bins == 0 || config.data.packing == Packing::kDocument,
+          "data.length-bins is " + std::to_string(config.data.length_bins) +
+              ", which needs data.packing doc: other rows are full, so set it to 0");
   require(config.optim.positions != "freeze" ||
               parse_duration(config.optim.position_frozen_steps).amount == 0,
           "optim.position-frozen-steps is " + config.optim.position_frozen_steps +
