@@ -1,6 +1,7 @@
 #include "data/batch_stream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -61,6 +62,7 @@ struct BatchStream::State {
   std::condition_variable_any changed;
   std::deque<std::vector<Batch>> ready;
   std::exception_ptr failure;
+  Waits waits;
   // Of each corpus's epoch and bin last asked for; only the producer uses it.
   struct EpochPermutation {
     std::uint64_t epoch = 0;
@@ -165,13 +167,24 @@ BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
 BatchStream::~BatchStream() = default;
 
 std::vector<Batch> BatchStream::next() {
+  using Clock = std::chrono::steady_clock;
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [this] { return !state_->ready.empty() || state_->failure; });
+  if (state_->ready.empty()) {
+    const Clock::time_point start = Clock::now();
+    state_->changed.wait(lock, [this] { return !state_->ready.empty() || state_->failure; });
+    ++state_->waits.steps;
+    state_->waits.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  }
   if (state_->ready.empty()) std::rethrow_exception(state_->failure);
   std::vector<Batch> batches = std::move(state_->ready.front());
   state_->ready.pop_front();
   state_->changed.notify_all();
   return batches;
+}
+
+BatchStream::Waits BatchStream::waits() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->waits;
 }
 
 }  // namespace tupelo

@@ -146,10 +146,7 @@ bool Trainer::stop_agreed() { return context_.communicator.any(context_.stop.rec
 
 StepRecord Trainer::train_step() {
   StepRecord step;
-  const double started = now_seconds();
   std::vector<Batch> micro_batches = batches_->next();
-  step.data_wait_seconds = now_seconds() - started;
-
   const Counts counts = count(micro_batches);
   step.masked_tokens = static_cast<std::int64_t>(counts.masked);
   step.tokens = static_cast<std::int64_t>(counts.tokens);
@@ -229,9 +226,19 @@ bool Trainer::update(StepRecord& step) {
   return false;
 }
 
-void Trainer::record(const StepRecord& step) {
-  log_.waited(step.data_wait_seconds);
+void Trainer::count_waits(StepRecord& step) {
+  const BatchStream::Waits waits = batches_->waits();
+  const auto sums = context_.communicator.sum(
+      std::vector<double>{1000 * (waits.seconds - recorded_waits_.seconds),
+                          static_cast<double>(waits.steps - recorded_waits_.steps)});
+  recorded_waits_ = waits;
+  step.loader_wait_ms = sums[0] / context_.communicator.world_size();
+  step.loader_late_steps = static_cast<std::int64_t>(sums[1]);
+}
+
+void Trainer::record(StepRecord step) {
   if (!is_logged() && !step.skipped) return;
+  count_waits(step);
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
   log_.step(progress(), step, order_->epochs_after(step_), masks_hash);
 }

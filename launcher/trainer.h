@@ -60,7 +60,8 @@ class Trainer {
 
  private:
   StepRecord train_step();
-  void record(const StepRecord& step);
+  void record(StepRecord step);
+  void count_waits(StepRecord& step);
   void validate_now();
   void probe_now();
   void save();
@@ -95,6 +96,7 @@ class Trainer {
   std::unique_ptr<CheckpointStore> store_;  // rank 0
   std::shared_ptr<const SampleOrder> order_;
   std::unique_ptr<BatchStream> batches_;
+  BatchStream::Waits recorded_waits_;
   std::vector<Ledger> ledgers_;  // of each corpus
 
   bool resumed_ = false;

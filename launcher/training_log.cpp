@@ -37,7 +37,8 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
                                      {"grad_norm", step.grad_norm},
                                      {"tokens", progress.tokens},
                                      {"tokens_per_second", rate},
-                                     {"data_wait_seconds", waited_seconds_},
+                                     {"loader_wait_ms", step.loader_wait_ms},
+                                     {"loader_late_steps", step.loader_late_steps},
                                      {"masks_hash", hex_text(masks_hash)}};
     if (step.sentence_order) object.update(sentence_order_json(*step.sentence_order));
     if (step.position_grad_norm) object["position_grad_norm"] = *step.position_grad_norm;
@@ -56,7 +57,6 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
       significant(step.grad_norm, 3) + "  " + grouped(static_cast<std::int64_t>(rate)) +
       " tokens/s  ETA " + duration_text(eta));
   start(progress);
-  waited_seconds_ = 0;
 }
 
 void TrainingLog::epoch(std::int64_t step, std::size_t corpus, const Ledger::ClosedEpoch& epoch) {

@@ -352,6 +352,23 @@ TEST_F(BatchStreamTest, EpochsDifferInOrderAndMasks) {
   EXPECT_NE(first.masks_hash, second.masks_hash);
 }
 
+// Nobody trains here, so batches are asked for faster than they can be made.
+TEST_F(BatchStreamTest, CountsTheCallsThatWaited) {
+  const auto stream = open_stream(*corpus_, options(), 0, 1, 0);
+  EXPECT_EQ(stream->waits().steps, 0u);
+  EXPECT_EQ(stream->waits().seconds, 0);
+  BatchStream::Waits before;
+  for (std::uint64_t call = 1; call <= 300; ++call) {
+    stream->next();
+    const BatchStream::Waits waits = stream->waits();
+    EXPECT_LE(waits.steps - before.steps, 1u);
+    EXPECT_EQ(waits.steps > before.steps, waits.seconds > before.seconds);
+    before = waits;
+  }
+  EXPECT_GT(before.steps, 0u);
+  EXPECT_LE(before.steps, 300u);
+}
+
 TEST_F(BatchStreamTest, MayBeLeftAtAnyTime) {
   for (int taken = 0; taken < 8; ++taken) {
     DataOptions chosen = options();

@@ -8,7 +8,7 @@ import xml.etree.ElementTree
 import tupelo_runs
 
 EXPECTED_KEYS = ["step", "epoch", "loss", "masked_accuracy", "masked_tokens", "learning_rate",
-                 "grad_norm", "tokens", "tokens_per_second", "data_wait_seconds"]
+                 "grad_norm", "tokens", "tokens_per_second", "loader_wait_ms", "loader_late_steps"]
 
 
 class Commands(tupelo_runs.RunTest):
@@ -31,6 +31,8 @@ class Commands(tupelo_runs.RunTest):
         for record in steps:
             for key in EXPECTED_KEYS:
                 self.assertIn(key, record)
+            self.assertEqual(record["loader_late_steps"] == 0, record["loader_wait_ms"] == 0)
+            self.assertLessEqual(record["loader_late_steps"], 1)  # a record for each step
         self.assertLess(steps[-1]["loss"], steps[0]["loss"] - 0.3)
         validations = tupelo_runs.records(self.run_folder, "validation")
         self.assertEqual([record["step"] for record in validations], [50, 100, 150])
