@@ -89,6 +89,7 @@ std::string to_json(const RunState& state) {
               {"step", state.step},
               {"tokens", state.tokens},
               {"skipped_steps", state.skipped_steps},
+              {"mask_law", state.mask_law},
               {"masks_hash", hex_text(state.masks_hash)},
               {"epochs", epochs},
               {"world_size", state.world_size},
@@ -121,6 +122,7 @@ RunState run_state_from_json(const std::string& text) {
     object.at("step").get_to(state.step);
     object.at("tokens").get_to(state.tokens);
     object.at("skipped_steps").get_to(state.skipped_steps);
+    state.mask_law = object.value("mask_law", 1);
     state.masks_hash = std::stoull(object.at("masks_hash").get<std::string>(), nullptr, 16);
     for (const json& epoch : object.at("epochs")) {
       auto& of_corpus = state.epochs.at(epoch.value("corpus", std::size_t{0}));
@@ -155,6 +157,13 @@ void require_same_run(const RunState& saved, const RunState& current) {
     require_equal(key, entry_value(saved_config, key), entry_value(current_config, key));
   }
   require_equal("corpus", joined(saved.corpus_digests), joined(current.corpus_digests));
+  if (saved.mask_law == current.mask_law) return;
+  std::string text = "the checkpoint is of a version of tupelo that masks other tokens (law ";
+  text += std::to_string(saved.mask_law);
+  text += ", here ";
+  text += std::to_string(current.mask_law);
+  text += "); go on with that version, or begin another run from its weights with --init-from";
+  throw std::invalid_argument(text);
 }
 
 std::string bit_differences(const RunState& saved, const RunState& current) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "data/masker.h"
 #include "launcher/run_config.h"
 
 namespace tupelo {
@@ -29,6 +30,7 @@ struct RunState {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
   std::int64_t skipped_steps = 0;
+  int mask_law = kMaskLaw;       // see data/masker.h; 1 where a checkpoint does not say
   std::uint64_t masks_hash = 0;  // wrapping sum of Batch::masks_hash over all ranks and steps
   std::vector<std::map<std::uint64_t, EpochCount>> epochs;  // of each corpus, unfinished ones only
   // What bits depend on beyond the above; a difference is worth a warning.
@@ -46,7 +48,8 @@ RunState run_state_from_json(const std::string& text);
 RunConfig config_of(const RunState& state);
 
 // Throws std::invalid_argument naming both values when `current` cannot continue `saved`: another
-// position plan, model shape, vocabulary, corpus, or anything that decides which sample comes when.
+// position plan, model shape, vocabulary, corpus, or anything that decides which sample comes when
+// and what is masked of it.
 void require_same_run(const RunState& saved, const RunState& current);
 
 // A sentence for each difference that changes the last bits of a continued run, though not its
