@@ -19,7 +19,7 @@ struct PlanTables {
   std::vector<std::uint64_t> rows;
   Bins shared;  // kBestFit: the documents whose last parts share a row
   // Of data/length_bins.h: the longest row of each bin, and [part * bins + bin]: rows.
-  std::vector<std::uint64_t> bin_longest, bin_rows;
+  std::vector<std::uint64_t> bin_longest = {}, bin_rows = {};
 };
 
 // How a document is cut into rows that it has to itself.
