@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "data/batch_stream.h"
+#include "data/corpus_index.h"
 #include "data/plan_cache.h"
 #include "tests/data/sample_corpus.h"
 
@@ -203,6 +205,39 @@ TEST_F(LazyCorpusTest, TablesAreKeptUnlessTheyAreDamaged) {
       write_bytes(file, bytes);
     }
   }
+}
+
+// Of two thousand shards only one is there, and its rows can be trained on.
+TEST_F(LazyCorpusTest, ABillionRowsNeedNoMoreThanTheirIndex) {
+  const DataOptions options = options_of(Packing::kFull);
+  CorpusIndex index =
+      write_sample_corpus(folder_ / "one", sample_documents(8, 100, 90), 0, 1 << 20);
+  ASSERT_EQ(index.train.size(), 1u);
+  const ShardSummary there = index.train.front();
+  ShardSummary absent = there;
+  absent.documents = 500'000;
+  absent.tokens = 15'000'000;
+  index.train.clear();
+  for (int i = 0; i < 2000; ++i) {
+    absent.file = "train/absent-" + std::to_string(i) + ".h5";
+    index.train.push_back(i == 1234 ? there : absent);
+  }
+  write_bytes(folder_ / "one/index.json", format_corpus_index(index));
+
+  const ShardedCorpus corpus(folder_ / "one", Split::kTrain, Open::kWhenRead);
+  const auto order = std::make_shared<SampleOrder>(part_of(corpus), options);
+  const RowPlan& plan = order->plan(0, 0);
+  EXPECT_GT(plan.rows(), 1'000'000'000u);
+  // The first row that begins in the shard.
+  const std::uint64_t row = (std::uint64_t{1234} * 15'500'000 + 29) / 30;
+  const Batch batch = make_batch(corpus, plan, options, {row, row + 1}, {0, 0});
+  EXPECT_EQ(batch.tokens, 64);
+  EXPECT_EQ(corpus.open_shards(), 1u);
+  EXPECT_NE(message_of<CorpusError>([&] {
+              make_batch(corpus, plan, options, {row + 100'000}, {0});
+            }).find("absent-1235.h5"),
+            std::string::npos);
+  EXPECT_EQ(order->step(300'000'000).first_sample, 900'000'000u);
 }
 
 // Says which parts were looked into.
