@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kChoice = 1;
 constexpr std::uint64_t kLength = 3;
 
-// A block draws once for the arc and once for each span at most: 2^8 times four words suffice.
+// Of a stream a block draws once for the arc and once for each span at most.
 constexpr std::uint64_t kDrawsPerBlock = 256;
 static_assert(4 * kDrawsPerBlock > kMaskBlock + 1);
 
@@ -47,17 +47,22 @@ class Spans {
  public:
   Spans(const WordBlock& block, const SpanLaw& law, std::uint64_t length_key) : block_(block) {
     const std::size_t words = block.starts.size();
+    if (law.longest() == 1) {
+      count_ = words;
+      std::iota(first_.begin(), first_.begin() + words + 1, std::uint16_t{0});
+      return;
+    }
+    Draws draws(length_key, block);
     for (std::size_t word = 0; word < words;) {
       first_[count_++] = static_cast<std::uint16_t>(word);
-      if (law.longest() == 1) {
-        ++word;
-      } else {
-        word += law.length(philox(block.starts[word], block.document, length_key)[0]);
-      }
+      word = std::min(words, word + law.length(static_cast<std::uint32_t>(draws.next())));
+      first_[count_] = static_cast<std::uint16_t>(word);
+      longest_ = std::max(longest_, end(count_ - 1) - begin(count_ - 1));
     }
-    first_[count_] = static_cast<std::uint16_t>(words);
   }
 
+  // In tokens; of single words it does not matter, and is 0.
+  std::uint64_t longest() const { return longest_; }
   std::size_t count() const { return count_; }
   std::size_t first_word(std::size_t span) const { return first_[span]; }
   std::size_t end_word(std::size_t span) const { return first_[span + 1]; }
@@ -65,13 +70,6 @@ class Spans {
   std::uint64_t end(std::size_t span) const { return end_of_word(end_word(span) - 1); }
   std::uint64_t end_of_word(std::size_t word) const {
     return word + 1 < block_.starts.size() ? block_.starts[word + 1] : block_.end;
-  }
-  std::uint64_t longest() const {
-    std::uint64_t tokens = 0;
-    for (std::size_t span = 0; span < count_; ++span) {
-      tokens = std::max(tokens, end(span) - begin(span));
-    }
-    return tokens;
   }
   std::size_t span_at(std::uint64_t token) const {
     std::size_t low = 0, high = count_;
@@ -86,6 +84,7 @@ class Spans {
   const WordBlock& block_;
   std::array<std::uint16_t, kMaskBlock + 1> first_;
   std::size_t count_ = 0;
+  std::uint64_t longest_ = 0;
 };
 
 // Places on the circle are counted in 2^-32 tokens from where the arc begins.

@@ -109,6 +109,7 @@ std::vector<ChosenWord> Masker::choose_words(std::uint64_t epoch, std::uint64_t 
   std::uint64_t number = block_of(*std::prev(behind));
   auto begin = std::lower_bound(starts.begin(), behind, number * kMaskBlock);
   std::vector<ChosenWord> chosen;
+  chosen.reserve(kMaskBlock);
   for (; number <= block_of(tokens.end - 1); ++number) {
     const auto end = std::lower_bound(begin, starts.end(), (number + 1) * kMaskBlock);
     if (begin == end) continue;
@@ -126,6 +127,7 @@ std::vector<ChosenWord> Masker::choose_words(std::uint64_t epoch, std::uint64_t 
 std::vector<ChosenWord> Masker::choose_tokens(std::uint64_t epoch, std::uint64_t document,
                                               std::uint64_t length, TokenRange tokens) const {
   std::vector<ChosenWord> chosen;
+  chosen.reserve(kMaskBlock);
   std::array<std::uint64_t, kMaskBlock> starts;
   for (std::uint64_t number = block_of(tokens.first); number <= block_of(tokens.end - 1);
        ++number) {

@@ -296,16 +296,15 @@ class WrittenLaw {
   };
   using Span = std::vector<Word>;
 
-  double draw(std::uint64_t block, std::uint64_t i) const {
-    return std::ldexp(philox(256 * block + i / 4, document_, hash_numbers(1, epoch_, 1))[i % 4],
-                      -32);
+  double draw(std::uint64_t stream, std::uint64_t block, std::uint64_t i) const {
+    const std::uint64_t key = hash_numbers(1, epoch_, stream);
+    return std::ldexp(philox(256 * block + i / 4, document_, key)[i % 4], -32);
   }
 
-  std::vector<Span> spans_of(const std::vector<Word>& words) const {
+  std::vector<Span> spans_of(std::uint64_t block, const std::vector<Word>& words) const {
     std::vector<Span> spans;
     for (std::size_t word = 0; word < words.size();) {
-      const double u =
-          std::ldexp(philox(words[word].begin, document_, hash_numbers(1, epoch_, 3))[0], -32);
+      const double u = draw(3, block, spans.size());
       std::size_t n = 1;
       while (n < length_above_.size() && u < length_above_[n]) ++n;
       spans.emplace_back();
@@ -316,9 +315,9 @@ class WrittenLaw {
 
   void add_block(std::uint64_t block, const std::vector<Word>& words,
                  std::set<std::uint64_t>& chosen) const {
-    std::vector<Span> spans = spans_of(words);
+    std::vector<Span> spans = spans_of(block, words);
     const double first = static_cast<double>(words.front().begin);
-    const double n = static_cast<double>(words.back().end) - first, x = n * draw(block, 0);
+    const double n = static_cast<double>(words.back().end) - first, x = n * draw(1, block, 0);
     double longest = 0;
     std::size_t cut = 0;
     for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -339,7 +338,7 @@ class WrittenLaw {
     spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(cut));
     for (std::size_t i = 0; i < spans.size(); ++i) {
       const auto left = static_cast<double>(spans.size() - i);
-      std::swap(spans[i], spans[i + static_cast<std::size_t>(draw(block, i + 1) * left)]);
+      std::swap(spans[i], spans[i + static_cast<std::size_t>(draw(1, block, i + 1) * left)]);
       choose(spans[i], [&](std::uint64_t begin) {
         return place + static_cast<double>(begin - spans[i][0].begin);
       });
@@ -451,9 +450,9 @@ TEST(MaskingModes, MasksAreFixedForEver) {
   };
   EXPECT_EQ(hash_of(Masking::kWholeWord, MaskUnit::kWord), 15217765718729081496u);
   EXPECT_EQ(hash_of(Masking::kWholeWord, MaskUnit::kToken), 15977246265201233357u);
-  EXPECT_EQ(hash_of(Masking::kSpan, MaskUnit::kWord), 10865575893779808790u);
-  EXPECT_EQ(hash_of(Masking::kSpan, MaskUnit::kSpan), 9113120365099604570u);
-  EXPECT_EQ(hash_of(Masking::kNgram, MaskUnit::kWord), 16037704153667742161u);
+  EXPECT_EQ(hash_of(Masking::kSpan, MaskUnit::kWord), 2984631297669485229u);
+  EXPECT_EQ(hash_of(Masking::kSpan, MaskUnit::kSpan), 1686564465270468424u);
+  EXPECT_EQ(hash_of(Masking::kNgram, MaskUnit::kWord), 18182488936094486198u);
 }
 
 TEST(MaskingModes, RefusesLengthsOutOfRange) {
