@@ -28,7 +28,7 @@ class LengthBins(tupelo_runs.RunTest):
         self.assertEqual(len(list((self.folder / "one" / "plans").iterdir())), 2)
 
     def test_every_row_once_per_epoch(self):
-        for name, ranks, stops in (("whole", 1, (60,)), ("parts", 2, (7, 11, 23, 60))):
+        for name, ranks, stops in (("whole", 1, (60,)), ("halted", 2, (7, 11, 23, 60))):
             for steps in stops:
                 self.train(name, ranks=ranks, train__steps=steps, **BINS)
             epochs = tupelo_runs.records(self.folder / name, "epoch")
