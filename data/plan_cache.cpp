@@ -22,7 +22,10 @@ std::string description_of(const PlanKey& key) {
   text += ", length ";
   text += std::to_string(key.sequence_length);
   if (key.sentence_pairs) text += ", pairs";
-  if (key.length_bins > 0) text += ", bins " + std::to_string(key.length_bins);
+  if (key.length_bins > 0) {
+    text += ", bins ";
+    text += std::to_string(key.length_bins);
+  }
   return text;
 }
 

@@ -28,8 +28,7 @@ std::vector<std::uint64_t> share_of_rows(std::uint64_t available, std::uint64_t 
 struct HeldOutRows {
   HeldOutRows(const ShardedCorpus& corpus, const DataOptions& given)
       : options(given),
-        plan(corpus.document_table(), given.packing, given.sequence_length,
-             given.sentence_pairs) {
+        plan(corpus.document_table(), given.packing, given.sequence_length, given.sentence_pairs) {
     options.seed = kEvaluationSeed;
     if (plan.rows() == 0) throw CorpusError("the held-out split has no row to evaluate on");
   }

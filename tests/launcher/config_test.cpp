@@ -358,11 +358,11 @@ TEST(RunState, TheLawOfMasksMustStay) {
   ASSERT_NE(text.find(key), std::string::npos);
   EXPECT_NO_THROW(require_same_run(run_state_from_json(text), current));
   text.erase(text.find(key), key.size());  // as before there was a second law
-  EXPECT_EQ(message_of<std::invalid_argument>([&] {
-              require_same_run(run_state_from_json(text), current);
-            }),
-            "the checkpoint is of a version of tupelo that masks other tokens (law 1, here 2); go on "
-            "with that version, or begin another run from its weights with --init-from");
+  EXPECT_EQ(
+      message_of<std::invalid_argument>(
+          [&] { require_same_run(run_state_from_json(text), current); }),
+      "the checkpoint is of a version of tupelo that masks other tokens (law 1, here 2); go on "
+      "with that version, or begin another run from its weights with --init-from");
 }
 
 TEST(RunState, WhatTheModelComputesMustStay) {
