@@ -39,34 +39,16 @@ void ShardedCorpus::State::open(const std::filesystem::path& folder, Split split
   const ShardIdentity identity = shard_identity(info, split);
   shards.reserve(summaries.size());
   for (const ShardSummary& summary : summaries) {
-    const std::filesystem::path file = folder / summary.file;
-    // Both before HDF5 looks inside: the library is not safe against damaged structure.
-    const MappedFile mapped(file);
-    const std::uint64_t bytes = mapped.bytes().size();
-    if (bytes != summary.bytes) {
-      throw CorpusError(file.string() + ": has " + std::to_string(bytes) +
-                        " bytes, but index.json says " + std::to_string(summary.bytes));
-    }
-    if (structure_digest(mapped.bytes(), summary.payload) != summary.structure_sha256) {
-      throw CorpusError(
-          file.string() +
-          ": is damaged outside its datasets: the SHA-256 of its structure is not the "
-          "one in index.json");
-    }
-    Shard shard(file, identity);
-    if (shard.tokens() != summary.tokens || shard.documents() != summary.documents) {
-      throw CorpusError(file.string() +
-                        ": its counts of tokens and documents are not those in index.json");
-    }
-    append(std::move(shard));
+    append(Shard(folder / summary.file, identity, summary));
   }
 }
 
 void ShardedCorpus::State::append(Shard shard) {
   const std::uint64_t base = document_offsets.back();
-  for (std::uint64_t d = 1; d <= shard.documents(); ++d) {
-    document_offsets.push_back(base + shard.offset(d));
-  }
+  const std::size_t before = document_offsets.size();
+  document_offsets.resize(before + shard.documents());
+  shard.read_offsets(1, shard.documents(), &document_offsets[before]);
+  for (std::size_t d = before; d < document_offsets.size(); ++d) document_offsets[d] += base;
   first_documents.push_back(first_documents.back() + shard.documents());
   shards.push_back(std::move(shard));
 }
@@ -89,7 +71,7 @@ ShardedCorpus::State::Span ShardedCorpus::State::span(std::uint64_t document, st
     throw std::out_of_range("document " + std::to_string(document) + " has only " +
                             std::to_string(length) + " tokens");
   }
-  return {at.shard, at.shard.offset(at.document) + first};
+  return {at.shard, begin - document_offsets[document - at.document] + first};
 }
 
 ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split)
@@ -116,15 +98,15 @@ void ShardedCorpus::read(std::uint64_t document, std::uint64_t first, std::uint6
 
 bool ShardedCorpus::begins_word(std::uint64_t document, std::uint64_t offset) const {
   const State::Span span = state_->span(document, offset, 1);
-  return span.shard.begins_word(span.first);
+  std::uint8_t flag = 0;
+  span.shard.read_word_starts(span.first, 1, &flag);
+  return flag != 0;
 }
 
 void ShardedCorpus::read_word_starts(std::uint64_t document, std::uint64_t first,
                                      std::uint64_t count, std::uint8_t* flags) const {
   const State::Span span = state_->span(document, first, count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    flags[i] = span.shard.begins_word(span.first + i) ? 1 : 0;
-  }
+  span.shard.read_word_starts(span.first, count, flags);
 }
 
 std::uint64_t ShardedCorpus::hash(std::uint64_t document) const {
@@ -144,9 +126,7 @@ void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t f
         "the corpus does not say where sentences begin: prepare it with sentence starts");
   }
   const State::Span span = state_->span(document, first, count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    flags[i] = span.shard.begins_sentence(span.first + i) ? 1 : 0;
-  }
+  span.shard.read_sentence_starts(span.first, count, flags);
 }
 
 void ShardedCorpus::verify_shard(std::size_t shard) const {

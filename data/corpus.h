@@ -50,7 +50,9 @@ struct ShardSummary {
   std::string structure_sha256;
 };
 
-// Read-only view of one split; shards are memory-mapped. Any thread may call const members.
+// Read-only view of one split. Whatever is read has been compared with its checksum; what is
+// damaged, or was changed since it was opened, is a CorpusError that names the file. Any thread may
+// call const members.
 // Documents are numbered through the shards in order, from 0; token offsets count from the start of
 // a document.
 class ShardedCorpus {
