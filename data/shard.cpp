@@ -13,6 +13,9 @@
 namespace tupelo {
 namespace {
 
+// A shard has less than 64 KiB of it, gaps before pages included.
+constexpr std::uint64_t kMaxStructureBytes = std::uint64_t{1} << 20;
+
 // Hashes bytes [first, first + count) of a file.
 void update(ContentDigest& digest, const RegularFile& file, std::uint64_t first,
             std::uint64_t count) {
@@ -59,13 +62,16 @@ RegularFile open_as_described(const std::filesystem::path& path, const ShardSumm
 
 std::string structure_digest(const RegularFile& file, const std::vector<ByteRange>& payload) {
   ContentDigest digest;
-  std::uint64_t at = 0;
+  std::uint64_t at = 0, outside = 0;
   for (const ByteRange& range : payload) {
     const bool ascends = range.first >= at && range.first <= file.bytes();
     if (!ascends || range.bytes > file.bytes() - range.first) return {};
+    outside += range.first - at;
+    if (outside > kMaxStructureBytes) return {};
     update(digest, file, at, range.first - at);
     at = range.first + range.bytes;
   }
+  if (outside + (file.bytes() - at) > kMaxStructureBytes) return {};
   update(digest, file, at, file.bytes() - at);
   return digest.finish_hex();
 }

@@ -51,7 +51,7 @@ class ShardContent {
 };
 
 // SHA-256 (hex) of the bytes of a file outside `payload`; empty when the ranges do not ascend
-// within it.
+// within it or leave out more than 1 MiB.
 std::string structure_digest(const RegularFile& file, const std::vector<ByteRange>& payload);
 
 // Where the datasets of a shard lie.
