@@ -1,6 +1,7 @@
 #include "data/regular_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,8 +19,30 @@ namespace {
   const int code = errno;
   if (code == ENOENT) throw CorpusError(file.string() + ": the file is missing");
   std::string what = "cannot read " + file.string();
-  if (code == EMFILE) what += " (a corpus keeps each of its shards open: raise `ulimit -n`)";
+  if (code == EMFILE) what += " (shards stay open while they are read: raise `ulimit -Hn`)";
   throw std::system_error(code, std::generic_category(), what);
+}
+
+// The most files that this process may have open, as far as that is its own to say.
+void raise_limit_of_open_files() {
+  struct rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int open_to_read(const std::filesystem::path& file) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  const auto open = [&] {
+    return ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  };
+  int descriptor = open();
+  if (descriptor < 0 && errno == EMFILE) {
+    raise_limit_of_open_files();
+    descriptor = open();
+  }
+  if (descriptor < 0) refuse(file);
+  return descriptor;
 }
 
 std::uint64_t regular_bytes(int descriptor, const std::filesystem::path& file) {
@@ -32,10 +55,8 @@ std::uint64_t regular_bytes(int descriptor, const std::filesystem::path& file) {
 
 }  // namespace
 
-RegularFile::RegularFile(const std::filesystem::path& file) : path_(file) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  descriptor_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (descriptor_ < 0) refuse(file);
+RegularFile::RegularFile(const std::filesystem::path& file)
+    : path_(file), descriptor_(open_to_read(file)) {
   try {
     bytes_ = regular_bytes(descriptor_, file);
   } catch (...) {

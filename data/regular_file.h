@@ -15,7 +15,8 @@ namespace tupelo {
 // this one is open is still read.
 class RegularFile {
  public:
-  // Never waits, not even for a FIFO. Throws CorpusError when the file is missing, empty or not a
+  // Never waits, not even for a FIFO. Where the process has too many files open, its soft limit is
+  // raised to the hard one. Throws CorpusError when the file is missing, empty or not a
   // regular file, std::system_error when the system refuses.
   explicit RegularFile(const std::filesystem::path& file);
   ~RegularFile();
