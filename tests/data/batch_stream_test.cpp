@@ -400,7 +400,7 @@ TEST_F(BatchStreamTest, WhatGoesWrongInTheBackgroundReachesTheConsumer) {
     for (int i = 0; i < 100; ++i) stream->next();
   };
   const std::string message = message_of<CorpusError>(all_steps);
-  EXPECT_NE(message.find("document 150 has token id 60000"), std::string::npos) << message;
+  EXPECT_NE(message.find("dataset 'tokens' holds id 60000"), std::string::npos) << message;
   EXPECT_THROW(stream->next(), CorpusError);
 }
 
