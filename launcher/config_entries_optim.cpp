@@ -58,6 +58,25 @@ std::vector<ConfigEntry> optim_entries() {
       number(
           "optim.learning-rate", [](auto& c) -> auto& { return c.optim.schedule.peak; }, 0, 1e6,
           "peak learning rate"),
+      ConfigEntry{"optim.adamw-learning-rate", "",
+                  "peak learning rate of what muon leaves to AdamW: embeddings, heads, norms, "
+                  "biases and positions; auto: as optim.learning-rate",
+                  [](RunConfig& config, const std::string& value) {
+                    if (value != "auto") parse_number(value, 0, 1e6);
+                    config.optim.adamw_learning_rate = value;
+                  },
+                  [](const RunConfig& config) { return config.optim.adamw_learning_rate; }},
+      choice<>(
+          "optim.lr-scaling", [](auto& c) -> auto& { return c.optim.lr_scaling; },
+          words({"none", "linear", "sqrt"}),
+          "how learning rates grow with train.global-batch / optim.lr-reference-batch"),
+      integer(
+          "optim.lr-reference-batch", [](auto& c) -> auto& { return c.optim.lr_reference_batch; },
+          0, 1 << 24, "global batch that the learning rates are given for, with lr-scaling"),
+      number(
+          "optim.layer-decay", [](auto& c) -> auto& { return c.optim.layer_decay; }, 1e-6, 1,
+          "learning rate of a layer, relative to the layer above; the heads' is whole, that of "
+          "embeddings the smallest"),
       number(
           "optim.end-learning-rate", [](auto& c) -> auto& { return c.optim.schedule.end; }, 0, 1e6,
           "rate at the last step (polynomial schedules)"),
@@ -79,6 +98,9 @@ std::vector<ConfigEntry> optim_entries() {
       number(
           "optim.beta2", [](auto& c) -> auto& { return c.optim.optimizer.beta2; }, 0, 0.9999999,
           "decay of the second moment"),
+      number(
+          "optim.momentum", [](auto& c) -> auto& { return c.optim.optimizer.momentum; }, 0,
+          0.9999999, "muon: decay of the momentum of hidden matrices"),
       number(
           "optim.epsilon", [](auto& c) -> auto& { return c.optim.optimizer.epsilon; }, 1e-30, 1,
           "added to the root of the second moment"),

@@ -33,6 +33,11 @@ struct UpdateOptions {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   std::string warmup = "6%";  // of train.steps, or a number of steps
+  // Of what an optimizer of matrices leaves to AdamW: "auto", as the schedule's peak, or a number.
+  std::string adamw_learning_rate = "auto";
+  std::string lr_scaling = "none";      // none | linear | sqrt in the global batch
+  std::int64_t lr_reference_batch = 0;  // whose rates are given; 0 = not said
+  double layer_decay = 1.0;             // learning rate of a layer, relative to the one above
   double weight_decay = 0.01;
   double clip_norm = 1.0;                       // 0 = do not clip
   std::string position_lr_multiplier = "auto";  // or a number for all position parameters
@@ -92,7 +97,8 @@ class ConfigBuilder {
   std::map<std::string, std::string> origins_;
 };
 
-// The schedule over train.steps steps. Throws std::invalid_argument.
+// The schedule over train.steps steps, scaled as optim.lr-scaling says. Throws
+// std::invalid_argument.
 LearningRateSchedule learning_rate_schedule(const RunConfig& config);
 
 // First steps in which position parameters stand still; all of them for "freeze". `epochs_after`
