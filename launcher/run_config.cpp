@@ -166,7 +166,7 @@ std::string ConfigBuilder::to_ini(bool with_origins) const {
 LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
   ScheduleOptions options = config.optim.schedule;
   options.total_steps = config.train.steps;
-  options.warmup_steps = parse_warmup(config.optim.warmup, config.train.steps);
+  options.warmup_steps = parse_steps(config.optim.warmup, config.train.steps);
   const LearningRateSchedule schedule = make_schedule(options);
   const double scale = learning_rate_scale(config);
   if (scale == 1.0) return schedule;

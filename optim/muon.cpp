@@ -10,6 +10,7 @@
 #include "optim/adamw.h"
 #include "optim/moment_optimizer.h"
 #include "optim/newton_schulz.h"
+#include "optim/sums_of_squares.h"
 
 namespace tupelo {
 namespace {
@@ -40,12 +41,15 @@ class Muon final : public MomentOptimizer {
   void apply(const MomentBatch& batch, const MomentRates& rates) const override {
     if (!rates.hidden_matrices) return adamw_update(batch, rates, options(), options().epsilon);
     at::_foreach_lerp_(batch.exp_avgs, batch.gradients, 1 - options().momentum);
+    const std::vector<at::Tensor> ahead =
+        at::_foreach_lerp(batch.gradients, batch.exp_avgs, options().momentum);
+    // Together, so that a device is waited for once.
+    const std::vector<double> sums = sums_of_squares(ahead);
     for (std::size_t i = 0; i < batch.parameters.size(); ++i) {
       torch::Tensor weight = batch.parameters[i];
-      const torch::Tensor ahead = batch.gradients[i].lerp(batch.exp_avgs[i], options().momentum);
       const double scale = muon_scale(options().flavour, weight.size(0), weight.size(1));
       weight.mul_(1 - rates.learning_rate * rates.weight_decay);
-      weight.add_(orthogonalized(ahead), -rates.learning_rate * scale);
+      weight.add_(orthogonalized(ahead[i], std::sqrt(sums[i])), -rates.learning_rate * scale);
     }
   }
 };

@@ -4,9 +4,6 @@
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
-#include <cmath>
-
-#include "optim/sums_of_squares.h"
 
 namespace tupelo {
 namespace {
@@ -17,9 +14,8 @@ constexpr double kLeastNorm = 1e-7;
 
 }  // namespace
 
-torch::Tensor orthogonalized(const torch::Tensor& matrix) {
+torch::Tensor orthogonalized(const torch::Tensor& matrix, double norm) {
   const bool tall = matrix.size(0) > matrix.size(1);
-  const double norm = std::sqrt(sums_of_squares({matrix}).front());
   // The smaller side is the one that is squared.
   torch::Tensor wide = (tall ? matrix.t() : matrix) / std::max(norm, kLeastNorm);
   for (int step = 0; step < kSteps; ++step) {
