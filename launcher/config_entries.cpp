@@ -222,6 +222,17 @@ std::vector<ConfigEntry> train_entries() {
       choice<>(
           "train.device", [](auto& c) -> auto& { return c.train.device; },
           words({"auto", "cpu", "cuda"}), "where to compute"),
+      ConfigEntry{"train.max-time", "",
+                  "training time of the run over all its starts, such as 6h30m, after which it "
+                  "saves and ends; optim.cooldown begins in time to end by then; 0 = no limit",
+                  [](RunConfig& config, const std::string& value) {
+                    parse_time_span(value);
+                    config.train.max_time = value;
+                  },
+                  [](const RunConfig& config) { return config.train.max_time; }},
+      number(
+          "train.ema-decay", [](auto& c) -> auto& { return c.train.ema_decay; }, 0, 0.9999999,
+          "also keep an average of the weights that forgets so slowly, such as 0.999; 0 = none"),
   };
 }
 

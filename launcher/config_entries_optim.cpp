@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "launcher/config_entry_kinds.h"
+#include "optim/cooldown.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
@@ -79,13 +80,23 @@ std::vector<ConfigEntry> optim_entries() {
           "embeddings the smallest"),
       number(
           "optim.end-learning-rate", [](auto& c) -> auto& { return c.optim.schedule.end; }, 0, 1e6,
-          "rate at the last step (polynomial schedules)"),
+          "rate at the last step (polynomial schedules, wsd, cool-down)"),
       number(
           "optim.power", [](auto& c) -> auto& { return c.optim.schedule.power; }, 0, 100,
           "exponent of the polynomial schedule"),
       choice<>(
           "optim.schedule", [](auto& c) -> auto& { return c.optim.schedule.name; },
           words(schedule_names()), "how the rate falls after warm-up"),
+      text(
+          "optim.decay-steps", [](auto& c) -> auto& { return c.optim.decay_steps; },
+          "schedule wsd: last steps in which the rate falls, or their share of train.steps"),
+      choice<>(
+          "optim.decay-shape", [](auto& c) -> auto& { return c.optim.decay_shape; },
+          words(decay_shapes()), "how it falls in wsd and in a cool-down"),
+      text(
+          "optim.cooldown", [](auto& c) -> auto& { return c.optim.cooldown; },
+          "with any other schedule: last steps of the run, or their share of it, in which the rate "
+          "falls from where it is (docs/optimizers.md); 0 = none"),
       text(
           "optim.warmup", [](auto& c) -> auto& { return c.optim.warmup; },
           "linear warm-up, in steps (\"2000\") or as a share of train.steps (\"6%\")"),

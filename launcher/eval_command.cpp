@@ -19,7 +19,7 @@ namespace {
 using Takes = VerbOption::Takes;
 
 struct EvalSettings {
-  std::string run, device, probe;
+  std::string run, device, probe, weights;
   std::vector<std::string> corpora;
   std::int64_t step = 0, rows = 0, threads = 0;
   LengthSettings by_length;
@@ -38,6 +38,8 @@ EvalSettings settings_from(const CommandLine& line) {
     return one_of(line.value("device", "auto"), {"auto", "cpu", "cuda"});
   });
   settings.probe = line.value("probe");
+  settings.weights = reading_option(
+      "weights", [&] { return one_of(line.value("weights", "last"), weights_names()); });
   settings.step = integer("step", "0", 0, INT64_MAX);
   settings.rows = integer("rows", std::to_string(INT64_C(1) << 40), 1, INT64_MAX);
   settings.threads = integer("threads", "0", 0, 4096);
@@ -179,7 +181,7 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
   std::vector<std::string> folders;
   std::vector<ShardedCorpus> corpora;
   together(control, [&] {
-    saved = load_saved_model(settings.run, settings.step);
+    saved = load_saved_model(settings.run, settings.step, settings.weights);
     folders = chosen_corpora(settings, saved);
     for (const std::string& folder : folders) corpora.push_back(open_held_out(folder, saved));
     saved.model->to(session.device());
@@ -230,6 +232,8 @@ Command eval_command() {
       {"corpus", Takes::kManyValues, "CORPUS...",
        "corpora with the same vocabulary (those of the run)"},
       {"step", Takes::kOneValue, "STEP", "checkpoint of this step (newest that verifies)"},
+      {"weights", Takes::kOneValue, "WHICH",
+       "last, or ema: the average that train.ema-decay keeps (last)"},
       {"rows", Takes::kOneValue, "COUNT", "held-out rows of each corpus, at most (all)"},
       {"probe", Takes::kOneValue, "DIR",
        "write what attention scores are made of, over a micro-batch of the rows, to DIR/probe.json "

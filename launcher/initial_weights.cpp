@@ -10,6 +10,7 @@
 #include "launcher/agreement.h"
 #include "launcher/extension_options.h"
 #include "launcher/model_loading.h"
+#include "launcher/nearest_name.h"
 #include "launcher/saved_model.h"
 #include "launcher/value_text.h"
 #include "model/position/encoding_call.h"
@@ -118,6 +119,8 @@ std::vector<VerbOption> initial_weights_options() {
   std::vector<VerbOption> options = {
       {"init-from", Takes::kOneValue, "RUN",
        "start a new run from the weights, and the model settings, of this run or checkpoint"},
+      {"init-weights", Takes::kOneValue, "WHICH",
+       "with --init-from: last, or ema: the average that train.ema-decay kept (last)"},
       {"extend", Takes::kOneValue, "N",
        "with --init-from: rewrite its position tables for N positions"}};
   for (const VerbOption& option :
@@ -148,17 +151,16 @@ InitialWeights InitialWeights::load(const CommandLine& line, Communicator& commu
           reading_option("extend", [&] { return parse_integer(line.value("extend"), 1, 1 << 24); });
     }
     initial.extension_ = extension_from(line);
+    initial.weights_ = reading_option("init-weights", [&] {
+      return one_of(line.value("init-weights", "last"), weights_names());
+    });
   });
   std::string state;
   on_rank_zero(communicator, [&] {
     const CheckpointPlace place = checkpoint_place(line.value("init-from"));
     Checkpoint checkpoint = load_checkpoint(place);
-    const auto model = checkpoint.files.find("model");
-    if (model == checkpoint.files.end()) {
-      throw CorruptCheckpoint(place.run + ": the checkpoint has no model.safetensors");
-    }
-    initial.tensors_ = std::move(model->second);
     initial.checkpoint_ = checkpoint_folder(place, checkpoint.step);
+    initial.tensors_ = take_weights(checkpoint, initial.weights_, initial.checkpoint_);
     state = checkpoint.state_json;
   });
   initial.checkpoint_ = communicator.broadcast(initial.checkpoint_, 0);
@@ -248,7 +250,8 @@ void InitialWeights::load_into(RobertaForMaskedLm& model) {
 }
 
 std::string InitialWeights::summary() const {
-  return "step " + std::to_string(state_.step) + " of " + checkpoint_ +
+  return std::string(weights_ == "ema" ? "the average at " : "") + "step " +
+         std::to_string(state_.step) + " of " + checkpoint_ +
          (resized_.empty() ? ""
                            : ", " + std::to_string(resized_.size()) + " position tables resized") +
          (sentence_order_head_.empty() ? "" : ", sentence-order head " + sentence_order_head_);
@@ -260,6 +263,7 @@ nlohmann::ordered_json InitialWeights::description() const {
       {"step", state_.step},
       {"max_positions", config_.model.max_positions},
       {"resized_tables", resized_}};
+  if (weights_ != "last") object["weights"] = weights_;
   if (!sentence_order_head_.empty()) object["sentence_order_head"] = sentence_order_head_;
   if (length_ > 0) {
     object["extended_to"] = length_;

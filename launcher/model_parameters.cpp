@@ -14,14 +14,6 @@
 namespace tupelo {
 namespace {
 
-std::vector<NamedParameter> named_parameters(const RobertaForMaskedLm& model) {
-  std::vector<NamedParameter> parameters;
-  for (const auto& parameter : model.named_parameters()) {
-    parameters.push_back({parameter.key(), parameter.value()});
-  }
-  return parameters;
-}
-
 const std::string kLayers = "roberta.encoder.layer.";
 const std::string kEncodings = "roberta.position.";
 
@@ -99,6 +91,14 @@ std::vector<ParameterGroup> cut(const ParameterGroup& group, const Multipliers& 
 }
 
 }  // namespace
+
+std::vector<NamedParameter> named_parameters(const RobertaForMaskedLm& model) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& parameter : model.named_parameters()) {
+    parameters.push_back({parameter.key(), parameter.value()});
+  }
+  return parameters;
+}
 
 std::vector<ParameterGroup> parameter_groups(const RobertaForMaskedLm& model,
                                              const UpdateOptions& options,

@@ -9,6 +9,9 @@
 
 namespace tupelo {
 
+// All of them, by their full names.
+std::vector<NamedParameter> named_parameters(const RobertaForMaskedLm& model);
+
 // Groups by weight decay and learning-rate multiplier, none empty. Multipliers are products: of
 // position parameters the configured one, or with "auto" what each encoding recommends; with
 // options.layer_decay d, d^k for a parameter k levels below the heads (the last layer is at 1, the

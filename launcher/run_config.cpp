@@ -11,6 +11,7 @@
 
 #include "launcher/nearest_name.h"
 #include "launcher/run_folder.h"
+#include "launcher/update_settings.h"
 #include "launcher/value_text.h"
 
 namespace tupelo {
@@ -48,53 +49,6 @@ int line_of(const std::string& text, const std::string& name) {
     if ((section == wanted_section && key == wanted_key) || key == name) return number;
   }
   return 0;
-}
-
-void require(bool holds, const std::string& sentence) {
-  if (!holds) throw std::invalid_argument(sentence);
-}
-
-std::string value_of(const RunConfig& config, const std::string& name) {
-  return find_entry(name, "configuration").get(config);
-}
-
-// Refuses a value other than the default where nothing looks at it.
-void require_effect(const RunConfig& config, const std::string& name, const std::string& reason) {
-  const std::string value = value_of(config, name);
-  require(value == value_of(RunConfig(), name),
-          name + " is " + value + ", which has no effect while " + reason);
-}
-
-void validate_optimizer(const RunConfig& config) {
-  const std::string& optimizer = config.optim.optimizer.name;
-  const std::string reason = "optim.optimizer is " + optimizer;
-  for (const char* option : {"beta1", "beta2", "epsilon", "momentum"}) {
-    if (optimizer_uses(optimizer, option)) continue;
-    require_effect(config, std::string("optim.") + option, reason);
-  }
-  if (!optimizes_matrices(optimizer)) {
-    require_effect(config, "optim.adamw-learning-rate", reason);
-  } else {
-    require(config.optim.schedule.peak > 0 || config.optim.adamw_learning_rate == "auto",
-            "optim.adamw-learning-rate is " + config.optim.adamw_learning_rate +
-                ", a rate that follows optim.learning-rate, which is 0; valid beside it: auto");
-  }
-  if (config.optim.lr_scaling == "none") {
-    require_effect(config, "optim.lr-reference-batch", "optim.lr-scaling is none");
-  } else {
-    require(
-        config.optim.lr_reference_batch > 0,
-        "optim.lr-scaling " + config.optim.lr_scaling +
-            " needs optim.lr-reference-batch, the global batch that optim.learning-rate is for");
-  }
-}
-
-// What optim.lr-scaling multiplies every rate with.
-double learning_rate_scale(const RunConfig& config) {
-  if (config.optim.lr_scaling == "none") return 1.0;
-  const double ratio = static_cast<double>(config.data.global_batch) /
-                       static_cast<double>(config.optim.lr_reference_batch);
-  return config.optim.lr_scaling == "sqrt" ? std::sqrt(ratio) : ratio;
 }
 
 }  // namespace
@@ -163,16 +117,6 @@ std::string ConfigBuilder::to_ini(bool with_origins) const {
   return text;
 }
 
-LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
-  ScheduleOptions options = config.optim.schedule;
-  options.total_steps = config.train.steps;
-  options.warmup_steps = parse_steps(config.optim.warmup, config.train.steps);
-  const LearningRateSchedule schedule = make_schedule(options);
-  const double scale = learning_rate_scale(config);
-  if (scale == 1.0) return schedule;
-  return [schedule, scale](std::int64_t completed) { return scale * schedule(completed); };
-}
-
 std::int64_t frozen_position_steps(const RunConfig& config,
                                    const std::function<double(std::int64_t)>& epochs_after) {
   if (config.optim.positions == "freeze") return INT64_MAX;
@@ -188,6 +132,9 @@ std::int64_t frozen_position_steps(const RunConfig& config,
 }
 
 void validate(const RunConfig& config) {
+  const auto require = [](bool holds, const std::string& sentence) {
+    if (!holds) throw std::invalid_argument(sentence);
+  };
   std::int64_t longest = config.data.sequence_length;
   for (const RampPart& part : config.data.length_ramp) longest = std::max(longest, part.value);
   require(longest <= config.model.max_positions,
@@ -211,7 +158,7 @@ void validate(const RunConfig& config) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(std::string("optim.flavour: ") + error.what());
   }
-  validate_optimizer(config);
+  validate_updates(config);
   try {
     learning_rate_schedule(config);
   } catch (const std::invalid_argument& error) {

@@ -69,7 +69,7 @@ void TrainingLog::epoch(std::int64_t step, std::size_t corpus, const Ledger::Clo
 }
 
 void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& results,
-                             double seconds) {
+                             const std::optional<Evaluation>& of_average, double seconds) {
   const Evaluation result = combined(results);
   if (metrics_) {
     nlohmann::ordered_json record = {{"step", step},
@@ -83,6 +83,10 @@ void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& r
     if (result.sentence_order) {
       record.update(sentence_order_json(*result.sentence_order, "validation_"));
     }
+    if (of_average) {
+      record["validation_ema_loss"] = of_average->loss;
+      record["validation_ema_masked_accuracy"] = of_average->masked_accuracy;
+    }
     if (results.size() > 1) {
       for (const Evaluation& part : results) {
         record["corpora"].push_back({{"validation_loss", part.loss},
@@ -95,11 +99,13 @@ void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& r
     }
     metrics_->append(record.dump());
   }
-  console_.line("step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
-                "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +
-                significant(100 * result.masked_accuracy, 3) + "%" +
-                (result.sentence_order ? "  sop " + sentence_order_text(*result.sentence_order)
-                                       : std::string()));
+  console_.line(
+      "step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
+      "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +
+      significant(100 * result.masked_accuracy, 3) + "%" +
+      (result.sentence_order ? "  sop " + sentence_order_text(*result.sentence_order)
+                             : std::string()) +
+      (of_average ? "  of the average " + significant(of_average->loss, 5) : std::string()));
 }
 
 void TrainingLog::probe(std::int64_t step, const HeldOutProbe& probe, double seconds) {

@@ -46,6 +46,8 @@ class TrainingLog {
 
   // Appends to `metrics` behind the records up to `step`. Throws std::system_error.
   void open(const std::filesystem::path& metrics, std::int64_t step);
+  // The run ends at another step than it was to.
+  void end_at(std::int64_t total_steps) { total_steps_ = total_steps; }
   // Training begins, or goes on, now.
   void start(const RunProgress& progress);
   // Time that no step took, such as that of a validation.
@@ -56,8 +58,9 @@ class TrainingLog {
   void step(const RunProgress& progress, const StepRecord& step, double epoch,
             std::uint64_t masks_hash);
   void epoch(std::int64_t step, std::size_t corpus, const Ledger::ClosedEpoch& epoch);
-  // `results`: one for each corpus.
-  void validation(std::int64_t step, const std::vector<Evaluation>& results, double seconds);
+  // `results`: one for each corpus; `of_average`: of the average of the weights, all corpora.
+  void validation(std::int64_t step, const std::vector<Evaluation>& results,
+                  const std::optional<Evaluation>& of_average, double seconds);
   void probe(std::int64_t step, const HeldOutProbe& probe, double seconds);
 
  private:
