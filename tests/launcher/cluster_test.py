@@ -1,0 +1,132 @@
+"""Training over three hosts: the same bits as on one, a dead link, a lost host, the interface that is asked for."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import tupelo_runs
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import emulated_hosts  # noqa: E402
+
+HOSTS = 3
+
+
+class ThreeHosts(tupelo_runs.RunTest):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster = emulated_hosts.EmulatedHosts(HOSTS, cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.close()
+        super().tearDownClass()
+
+    def over_hosts(self, run_name, per_host=1, mpi_options=(), **options):
+        return self.cluster.mpirun(tupelo_runs.MPIRUN, per_host, self.train_line(run_name, **options), mpi_options)
+
+    def train_over_hosts(self, run_name, per_host=1, mpi_options=(), expect=0, **options):
+        done = tupelo_runs.run(self.over_hosts(run_name, per_host, mpi_options, **options))
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def start_over_hosts(self, run_name, steps, **options):
+        """A run that has made `steps` steps and goes on."""
+        process = subprocess.Popen(self.over_hosts(run_name, **options), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        metrics = self.folder / run_name / "metrics.jsonl"
+        deadline = time.monotonic() + 120
+        while not metrics.exists() or metrics.read_text().count("\n") < steps:
+            if process.poll() is not None:
+                self.fail("training ended early: " + process.communicate()[0])
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        return process
+
+    def wait_for_nobody(self, seconds):
+        """Until no process of the run is left on any host."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = {host.name: [pid for pid in host.processes() if tupelo_runs.is_running(pid)]
+                    for host in self.cluster.hosts}
+            if not any(left.values()):
+                return
+            self.assertLess(time.monotonic(), deadline, f"still there: {left}")
+            time.sleep(0.1)
+
+    def assert_same_run(self, one, other):
+        """The same losses, and the same bytes of weights and optimizer state at the end."""
+        self.assertEqual(tupelo_runs.losses(self.folder / one), tupelo_runs.losses(self.folder / other))
+        states = [self.tensors(name) for name in (one, other)]
+        self.assertTrue(states[0])
+        self.assertEqual(*states)
+
+    def tensors(self, run_name):
+        last = max((self.folder / run_name / "checkpoints").glob("step-*"))
+        return {path.name: path.read_bytes() for path in last.glob("*.safetensors")}
+
+
+class SameBits(ThreeHosts):
+
+    def check(self, per_host):
+        self.train("one-host", ranks=HOSTS * per_host, train__steps=40, flags=("fresh", "force"))
+        self.train_over_hosts(f"three-hosts-{per_host}", per_host, train__steps=40)
+        self.assert_same_run("one-host", f"three-hosts-{per_host}")
+        described = json.loads((self.folder / f"three-hosts-{per_host}" / "run.json").read_text())
+        self.assertEqual(described["hosts"],
+                         [host.name for host in self.cluster.hosts for _ in range(per_host)])
+
+    def test_one_rank_per_host(self):
+        self.check(1)
+
+    def test_two_ranks_per_host(self):
+        self.check(2)
+
+
+class LostHosts(ThreeHosts):
+    OPTIONS = {"train__steps": 400, "train__save_every": 20, "train__timeout_seconds": 10}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        line = tupelo_runs.command("train", {**tupelo_runs.TINY, "train.steps": 400, "corpus": cls.corpus,
+                                             "run": cls.folder / "golden"}, ranks=HOSTS)
+        done = tupelo_runs.run(line)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+
+    def check_left(self, process, output):
+        """A rank that waited too long ends the job with 11, or mpirun, which notices first that the host is gone,
+        with the code it has for that (205)."""
+        self.assertIn(process.returncode, (11, 205), output)
+        self.wait_for_nobody(60)
+
+    def check_resumes(self, run_name):
+        done = self.train_over_hosts(run_name, **self.OPTIONS)
+        self.assertIn("resum", done.stdout + done.stderr)
+        self.assert_same_run("golden", run_name)
+
+    def test_a_link_that_goes_dead(self):
+        process = self.start_over_hosts("dead-link", 50, **self.OPTIONS)
+        self.cluster.hosts[2].cut()
+        output = process.communicate(timeout=90)[0]
+        self.check_left(process, output)
+        self.cluster.hosts[2].mend()
+        self.check_resumes("dead-link")
+
+    def test_a_host_without_power(self):
+        process = self.start_over_hosts("no-power", 50, **self.OPTIONS)
+        self.cluster.hosts[1].power_off()
+        output = process.communicate(timeout=90)[0]
+        self.check_left(process, output)
+        self.check_resumes("no-power")
+
+
+if __name__ == "__main__":
+    emulated_hosts.in_private_world()
+    tupelo_runs.main()

@@ -1,0 +1,175 @@
+"""Hosts without machines: Linux namespaces joined by a bridge, for tests that need a cluster.
+
+`in_private_world()` first moves the whole test into process, mount and network namespaces of its own. The bridge, the
+links and the hosts live in there, so nothing of them touches the machine's network, and when the test ends - also by
+SIGKILL - the kernel ends every process in it and takes the rest away: nothing has a name that could be left behind.
+
+A host has its own network (`lo`, and `eth0` on a bridge that all hosts share), its own name, /tmp and /dev/shm; the file
+system is otherwise shared, as on a cluster. Processes of all hosts see each other, so a test can find and kill them.
+"""
+
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+
+NETWORK = "10.83.0"  # exists in the namespaces only
+MARK = "TUPELO_PRIVATE_WORLD"
+FAST_KEEPALIVE = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "1",
+                  "--mca", "oob_tcp_keepalive_probes", "3")
+
+# Runs as root in the new namespaces of a host; $1: its name, $2: what its /etc/hosts says, then: folders of /tmp that
+# it shares with the others.
+_HOST = r"""
+set -eu
+hostname "$1"; names=$2; shift 2
+mount --bind "$names" /etc/hosts
+mount -t tmpfs tmpfs /mnt
+mkdir /mnt/tmp; chmod 1777 /mnt/tmp
+for folder; do mkdir "/mnt/tmp/$folder"; mount --bind "/tmp/$folder" "/mnt/tmp/$folder"; done
+mount --rbind /mnt/tmp /tmp
+mount -t tmpfs tmpfs /dev/shm
+ip link set lo up
+echo ready
+exec sleep infinity
+"""
+
+# What mpirun takes for ssh: "agent HOST COMMAND...", with an environment as bare as a login's.
+_AGENT = """#!/bin/sh
+pid=$(cat {folder}/"$1") || exit 255
+shift
+exec env -i PATH="$PATH" HOME="${{HOME:-/}}" nsenter --target "$pid" --net --uts --mount sh -c "$*"
+"""
+
+
+def in_private_world():
+    """Starts this program again, with its arguments, in namespaces of its own; returns at once inside them. Ends the
+    program with an error where the kernel does not permit that: a test that was asked for does not skip itself."""
+    if os.environ.get(MARK) == "1" and os.getpid() == 1:
+        return
+    os.environ[MARK] = "1"
+    line = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+            sys.executable, *sys.argv]
+    try:
+        os.execvp(line[0], line)
+    except OSError as error:
+        sys.exit(f"cannot start {line[0]}: {error}; tests labelled cluster need Linux namespaces and root")
+
+
+def _tell(line, **more):
+    done = subprocess.run(line, capture_output=True, text=True, check=False, **more)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(line)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Host:
+    """One host. `command` puts what enters it in front of a command line."""
+
+    def __init__(self, number, names, shared):
+        self.name = f"node{number}"
+        self.address = f"{NETWORK}.{number}"
+        self.port = f"port{number}"  # its end of the link at the bridge
+        self._holder = subprocess.Popen(
+            ["unshare", "--net", "--uts", "--mount", "sh", "-c", _HOST, "sh", self.name, str(names), *shared],
+            stdout=subprocess.PIPE, text=True)
+        if self._holder.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{self.name} did not start")
+        self.pid = self._holder.pid
+        _tell(["ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid)])
+        _tell(["ip", "link", "set", self.port, "master", "bridge", "up"])
+        self.run(["ip", "address", "add", f"{self.address}/24", "dev", "eth0"])
+        self.run(["ip", "link", "set", "eth0", "up"])
+
+    def command(self, line):
+        return ["nsenter", "--target", str(self.pid), "--net", "--uts", "--mount", f"--wdns={os.getcwd()}", "--", *line]
+
+    def run(self, line):
+        return _tell(self.command(line))
+
+    def cut(self):
+        """The link goes dead without a word to anybody, as when a switch fails."""
+        _tell(["ip", "link", "set", self.port, "down"])
+
+    def mend(self):
+        _tell(["ip", "link", "set", self.port, "up"])
+
+    def processes(self):
+        """Ids of what runs there, apart from what keeps the host itself."""
+        mine = os.readlink(f"/proc/{self.pid}/ns/net")
+        found = []
+        for entry in os.listdir("/proc"):
+            try:
+                if entry.isdigit() and int(entry) != self.pid and os.readlink(f"/proc/{entry}/ns/net") == mine:
+                    found.append(int(entry))
+            except OSError:  # it has ended
+                continue
+        return found
+
+    def power_off(self):
+        """Everything that runs there ends at once; the host itself can be used again."""
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def close(self):
+        self.power_off()
+        self._holder.kill()
+        self._holder.wait()
+        self._holder.stdout.close()
+
+
+class EmulatedHosts:
+    """node1, node2, ... on one bridge. A context manager; the folder must be one that the hosts share."""
+
+    def __init__(self, count, folder):
+        self.folder = pathlib.Path(folder) / "hosts"
+        self.folder.mkdir()
+        names = self.folder / "etc-hosts"
+        names.write_text("127.0.0.1 localhost\n" + "".join(
+            f"{NETWORK}.{number} node{number}\n" for number in range(1, count + 1)))
+        _tell(["ip", "link", "set", "lo", "up"])
+        _tell(["ip", "link", "add", "bridge", "type", "bridge"])
+        _tell(["ip", "link", "set", "bridge", "up"])
+        self.hosts = [Host(number, names, _shared_folders(folder)) for number in range(1, count + 1)]
+        for host in self.hosts:
+            (self.folder / host.name).write_text(str(host.pid))
+        self.agent = self.folder / "agent"
+        self.agent.write_text(_AGENT.format(folder=shlex.quote(str(self.folder))))
+        self.agent.chmod(0o755)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for host in self.hosts:
+            host.close()
+        _tell(["ip", "link", "delete", "bridge"])
+
+    def hostfile(self, per_host):
+        path = self.folder / f"hostfile-{per_host}"
+        path.write_text("".join(f"{host.name} slots={per_host}\n" for host in self.hosts))
+        return path
+
+    def mpirun(self, mpirun, per_host, line, options=()):
+        """`line` by `per_host` ranks on every host, in the order of the hosts; mpirun itself runs on the first."""
+        return self.hosts[0].command([
+            mpirun, "--hostfile", str(self.hostfile(per_host)), "-np", str(per_host * len(self.hosts)),
+            "--map-by", f"ppr:{per_host}:node", "--bind-to", "none", "--mca", "plm_rsh_agent", str(self.agent),
+            "--mca", "oob_tcp_if_include", "eth0", "--mca", "btl_tcp_if_include", "eth0",
+            *FAST_KEEPALIVE, *options, *line])
+
+
+def _shared_folders(*more):
+    """Folders of /tmp that hold what the hosts work with: the program, the tests, the test's own folder."""
+    paths = [*more, sys.executable, __file__, os.environ.get("TUPELO_PROGRAM", ""), os.getcwd()]
+    tops = {path.parts[2] for path in (pathlib.Path(path).absolute() for path in paths)
+            if len(path.parts) > 3 and path.parts[1] == "tmp" or path.parts[:2] == ("/", "tmp") and len(path.parts) == 3}
+    return sorted(top for top in tops if (pathlib.Path("/tmp") / top).is_dir())
