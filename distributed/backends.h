@@ -51,5 +51,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime& runtime, 
 
 // True when this build carries the NCCL backend.
 bool nccl_is_available();
+// "2.30.7"; empty in a build without it.
+std::string nccl_version();
 
 }  // namespace tupelo

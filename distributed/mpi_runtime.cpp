@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 
 #include "distributed/mpi_check.h"
 
@@ -50,6 +51,15 @@ bool MpiRuntime::started_by_launcher() {
     if (std::getenv(variable) != nullptr) return true;
   }
   return slurm_step_tasks() > 1;
+}
+
+std::string MpiRuntime::library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string_view whole(text.data(), static_cast<std::size_t>(length));
+  // Open MPI appends who built it, MPICH its whole configuration.
+  return std::string(whole.substr(0, whole.find_first_of(",\n")));
 }
 
 MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {

@@ -28,6 +28,9 @@ class MpiRuntime {
   // or a SLURM step of several tasks). A batch script or an interactive shell is not.
   static bool started_by_launcher();
 
+  // Name and version of the MPI library, on one line.
+  static std::string library_version();
+
   bool is_initialized() const { return initialized_; }
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }

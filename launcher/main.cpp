@@ -15,7 +15,8 @@ using tupelo::ExitCode;
 
 std::vector<Command> commands() {
   return {tupelo::prepare_command(), tupelo::corpus_command(),  tupelo::train_command(),
-          tupelo::eval_command(),    tupelo::inspect_command(), tupelo::plot_command()};
+          tupelo::eval_command(),    tupelo::inspect_command(), tupelo::plot_command(),
+          tupelo::doctor_command()};
 }
 
 std::string overview() {

@@ -13,6 +13,7 @@
 
 #include "distributed/backends.h"
 #include "launcher/agreement.h"
+#include "launcher/rank_facts.h"
 
 namespace tupelo {
 namespace {
@@ -30,11 +31,14 @@ torch::Device choose_device(const std::string& wanted, const MpiRuntime& runtime
     throw std::invalid_argument(
         "device cuda is asked for, but this program sees no CUDA device; valid here: auto, cpu");
   }
-  if (runtime.local_size() > devices) {
+  // A run by hand on one of several devices is nobody's mistake; a launcher's count is.
+  const bool too_few = runtime.world_size() > 1 && runtime.local_size() < devices;
+  if (runtime.local_size() > devices || too_few) {
     throw std::invalid_argument("host " + runtime.hosts()[runtime.rank()] + " runs " +
                                 std::to_string(runtime.local_size()) + " ranks but has " +
                                 std::to_string(devices) +
-                                " CUDA devices; start one rank per device");
+                                " CUDA devices; start one rank per device, or name those to use "
+                                "in CUDA_VISIBLE_DEVICES");
   }
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(runtime.local_rank()));
 }
@@ -55,6 +59,9 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
     device_ = choose_device(device, runtime_);
     threads_ = choose_threads(threads, runtime_);
   });
+  require_same(*control_, runtime_.hosts(),
+               {{"the device", device_.is_cuda() ? "cuda" : "cpu",
+                 "look at the driver of the host without, or set train.device"}});
   at::set_num_threads(threads_);
   const CommunicatorOptions options{std::chrono::seconds(timeout_seconds)};
   if (device_.is_cuda()) {

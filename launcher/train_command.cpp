@@ -9,6 +9,7 @@
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/initial_weights.h"
+#include "launcher/rank_facts.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/saved_model.h"
@@ -47,6 +48,16 @@ void require_one_tokenizer(const OpenCorpora& corpora) {
                       " were made with different vocabularies (" + first.substr(0, 12) + "..., " +
                       other.substr(0, 12) + "...)");
   }
+}
+
+Facts corpus_facts(const OpenCorpora& corpora) {
+  Facts facts = {{"the number of corpora", std::to_string(corpora.folders.size()),
+                  "give every rank the same --corpus"}};
+  for (const ShardedCorpus& half : corpora.train) {
+    facts.push_back({"the digest of corpus " + std::to_string(facts.size()), half.info().digest,
+                     "give every rank the same --corpus, on a file system that all hosts share"});
+  }
+  return facts;
 }
 
 // Every shard is verified by one of the ranks, when asked for.
@@ -243,11 +254,13 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   Communicator& control = session.control();
   Console console(/*silent=*/!session.is_first());
   std::optional<InitialWeights> initial;
+  require_same(control, session.runtime().hosts(), program_facts());
   const ConfigBuilder builder = resolve(line, control, initial);
   if (line.has("print-config")) {
     console.line(builder.to_ini(/*with_origins=*/true));
     return ExitCode::kDone;
   }
+  require_same(control, session.runtime().hosts(), setting_facts(builder.config()));
   const TrainOptions& train = builder.config().train;
   session.configure(train.device, static_cast<int>(train.threads),
                     static_cast<int>(train.timeout_seconds));
@@ -255,6 +268,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   OpenCorpora corpora;
   corpora.folders = line.values("corpus");
   open_corpora(!line.has("no-verify"), control, corpora);
+  require_same(control, session.runtime().hosts(), corpus_facts(corpora));
   together(control, [&] {
     check_held_out(corpora, train);
     if (builder.config().data.sentence_pairs) check_sentences(corpora);

@@ -1,0 +1,75 @@
+#include "distributed/pair_speed.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "distributed/mpi_exchange.h"
+#include "distributed/mpi_runtime.h"
+
+namespace tupelo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Who plays whom in round `round` of a tournament of `players` (even): the circle method, in which
+// the last player stands still and the others move on by one each round.
+std::size_t opponent(std::size_t player, std::size_t round, std::size_t players) {
+  const std::size_t circle = players - 1;
+  if (player == circle) return round * (players / 2) % circle;
+  const std::size_t other = (round + circle - player) % circle;
+  return other == player ? circle : other;
+}
+
+struct Buffers {
+  explicit Buffers(std::size_t bytes) : out(bytes, 1), in(bytes) {}
+  std::vector<char> out, in;
+};
+
+double best_exchange(MpiExchange& exchange, int peer, std::uint64_t round, int repetitions,
+                     Buffers& buffers) {
+  double best = std::numeric_limits<double>::infinity();
+  // Once more than counts: connections are made at the first message.
+  for (int repetition = 0; repetition <= repetitions; ++repetition) {
+    const auto start = Clock::now();
+    exchange.begin("measurement of pairs", round, 0);
+    exchange.exchange({{peer, buffers.out.data(), buffers.out.size()}},
+                      {{peer, buffers.in.data(), buffers.in.size()}});
+    const std::chrono::duration<double> taken = Clock::now() - start;
+    if (repetition > 0) best = std::min(best, taken.count());
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<PairSpeed> measure_pairs(const MpiRuntime& runtime, const std::vector<int>& ranks,
+                                     std::size_t bytes, int repetitions,
+                                     std::chrono::milliseconds timeout) {
+  std::vector<PairSpeed> result;
+  if (!runtime.is_initialized() || ranks.size() < 2) return result;
+  MpiExchange exchange(runtime, timeout, std::make_shared<std::atomic<int>>(1));
+  const auto mine = std::find(ranks.begin(), ranks.end(), runtime.rank());
+  if (mine == ranks.end()) return result;
+  const auto me = static_cast<std::size_t>(mine - ranks.begin());
+  const std::size_t players = ranks.size() + ranks.size() % 2;
+  auto buffers = std::make_unique<Buffers>(bytes);
+  try {
+    for (std::size_t round = 0; round + 1 < players; ++round) {
+      const std::size_t other = opponent(me, round, players);
+      if (other >= ranks.size()) continue;  // an odd number of ranks: this one rests
+      const int peer = ranks[other];
+      result.push_back({peer, best_exchange(exchange, peer, round, repetitions, *buffers)});
+    }
+  } catch (...) {
+    // Messages may still arrive.
+    runtime.mark_broken();
+    static_cast<void>(buffers.release());
+    throw;
+  }
+  return result;
+}
+
+}  // namespace tupelo

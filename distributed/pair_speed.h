@@ -1,0 +1,25 @@
+// How fast two ranks talk to each other, measured pair by pair.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+namespace tupelo {
+
+class MpiRuntime;
+
+struct PairSpeed {
+  int peer = 0;
+  double seconds = 0;  // the best exchange of `bytes`, both ways at once
+};
+
+// This rank's exchanges with every other rank of `ranks` (ascending, the same on all), over MPI.
+// At any time a rank talks to one other only, so that no two measurements share its network card.
+// Collective over all ranks of `runtime`, whether named or not. Empty where there is no MPI.
+// Throws CommunicationError; the communicators of the run stay usable only if nothing is thrown.
+std::vector<PairSpeed> measure_pairs(const MpiRuntime& runtime, const std::vector<int>& ranks,
+                                     std::size_t bytes, int repetitions,
+                                     std::chrono::milliseconds timeout);
+
+}  // namespace tupelo
