@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
 #include <string_view>
 
 #include "distributed/mpi_check.h"
@@ -30,6 +31,20 @@ int launched_tasks() {
   if (const int tasks = number_from("OMPI_COMM_WORLD_SIZE"); tasks > 0) return tasks;
   if (const int tasks = number_from("PMI_SIZE"); tasks > 0) return tasks;
   return slurm_step_tasks();
+}
+
+// torchrun and its like: every process would take itself for a run of its own.
+void refuse_other_launchers() {
+  const char* rank = std::getenv("RANK");
+  const int tasks = number_from("WORLD_SIZE");
+  if (rank == nullptr || tasks <= 1) return;
+  const std::string world = std::to_string(tasks);
+  throw std::invalid_argument(
+      "RANK=" + std::string(rank) + " and WORLD_SIZE=" + world +
+      " say that torchrun or a launcher like it started this process, but ranks find each other "
+      "through MPI here: start them with mpirun -np " +
+      world + " tupelo ... or srun --mpi=pmix -n " + world +
+      " tupelo ...; to run alone, unset RANK and WORLD_SIZE");
 }
 
 std::vector<std::string> gather_hosts(int world_size) {
@@ -64,6 +79,7 @@ std::string MpiRuntime::library_version() {
 
 MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {
   if (!started_by_launcher()) {
+    refuse_other_launchers();
     std::array<char, kHostNameBytes> name{};
     gethostname(name.data(), name.size() - 1);
     hosts_.emplace_back(name.data());

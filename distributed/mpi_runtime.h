@@ -18,7 +18,8 @@ namespace tupelo {
 class MpiRuntime {
  public:
   // Throws CommunicationError when the MPI library offers less than MPI_THREAD_MULTIPLE, or when it
-  // sees a world of one although the launcher started more (srun with the wrong --mpi plug-in).
+  // sees a world of one although the launcher started more (srun with the wrong --mpi plug-in);
+  // std::invalid_argument when the environment is that of torchrun (RANK, WORLD_SIZE) without MPI.
   MpiRuntime();
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;

@@ -1,15 +1,22 @@
 #include <torch/cuda.h>
 
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
-#include <map>
+#include <iostream>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "distributed/pair_speed.h"
 #include "launcher/cluster_probe.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/doctor_checks.h"
+#include "launcher/network_choice.h"
 #include "launcher/process_report.h"
 #include "launcher/rank_facts.h"
 #include "launcher/session.h"
@@ -234,7 +241,41 @@ ExitCode doctor_in(Session& session, const CommandLine& line) {
   return diagnosis.healthy() ? ExitCode::kDone : ExitCode::kUnfit;
 }
 
+// Ends the process when it is still there after a while: MPI waits for an unreachable host, and a
+// system call for a file server, as long as it takes.
+class Patience {
+ public:
+  explicit Patience(std::chrono::seconds limit) : thread_([this, limit] { wait(limit); }) {}
+  ~Patience() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  void wait(std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
+    std::cerr << "error: tupelo doctor waited " << limit.count()
+              << " s: ranks do not reach each other over the network that MPI chose, or the folder "
+                 "does not answer; name the network that joins the hosts with --interface"
+              << std::endl;
+    std::_Exit(static_cast<int>(ExitCode::kTimeout));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
 ExitCode run_doctor(const Verb& verb, const std::vector<std::string>& words) {
+  const Patience patience{std::chrono::seconds(28)};
   return in_session(verb, words, doctor_in);
 }
 
@@ -250,6 +291,7 @@ Command doctor_command() {
       "minute.";
   verb.options = {{"folder", Takes::kOneValue, "DIR",
                    "where corpora and runs will lie, to be seen by all hosts (the current folder)"},
+                  interface_option(),
                   {"device", Takes::kOneValue, "NAME", "auto, cpu or cuda"},
                   {"json", Takes::kNothing, "", "print JSON"},
                   {"help", Takes::kNothing, "", "this text"}};
@@ -257,7 +299,8 @@ Command doctor_command() {
       "Checks that every rank has the same program and libraries, ranks and devices, cores and\n"
       "binding, memory nodes, limits, networks, shared memory, free disk, that the folder is the "
       "same\neverywhere, clocks, sums over ranks and their speed by size, links between hosts.\n"
-      "Exit codes: 0 nothing failed (there may be warnings), 20 a check failed.";
+      "Exit codes: 0 nothing failed (there may be warnings), 20 a check failed, 11 no answer "
+      "within 28 s.";
   return {verb, run_doctor};
 }
 

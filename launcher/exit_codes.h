@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kNumerics = 4,        // loss or gradient not finite, too many steps in a row
   kCommunication = 10,  // a collective failed
   kTimeout = 11,        // a rank did not join a collective in time
-  kUnfit = 20,         // tupelo doctor: a check failed
+  kUnfit = 20,          // tupelo doctor: a check failed
   kInternal = 70,       // a broken contract inside Tupelo
   kStorage = 74,        // the file system refused
   kPreempted = 75,      // SIGTERM or SIGUSR1: state saved, start again to go on

@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 16> kWatched = {
     "libtorch.so",    "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so",
     "libc10_cuda.so", "libgomp",         "libiomp5",         "libopenblas",
-    "libmkl_",        "libmpi.so",       "libhdf5.so",       "libnccl.so",
+    "libmkl_",        "libmpi.so",       "libhdf5",          "libnccl.so",
     "libcudart",      "libcublas",       "libcublasLt",      "libcudnn"};
 
 std::string hex(const unsigned char* bytes, std::size_t count) {

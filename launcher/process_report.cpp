@@ -56,6 +56,17 @@ void count_cores(ProcessReport& report) {
   }
 }
 
+std::string chosen_networks() {
+  for (const char* variable :
+       {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "UCX_NET_DEVICES"}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr) return value;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<NetworkAddress> network_addresses() {
   std::vector<NetworkAddress> result;
   ifaddrs* list = nullptr;
@@ -71,18 +82,6 @@ std::vector<NetworkAddress> network_addresses() {
   }
   return result;
 }
-
-std::string chosen_networks() {
-  for (const char* variable :
-       {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "UCX_NET_DEVICES",
-        "FI_TCP_IFACE", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME"}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr) return value;
-  }
-  return {};
-}
-
-}  // namespace
 
 std::vector<int> numbers_of_list(const std::string& list) {
   constexpr int kMost = 1 << 16;

@@ -36,6 +36,9 @@ struct ProcessReport {
   std::string chosen_networks;
 };
 
+// Of this host's interfaces that are up, IPv4, without loopback.
+std::vector<NetworkAddress> network_addresses();
+
 // Fills all but rank, local_rank, local_size, host, threads and devices. What the host does not
 // tell stays at its default. Throws std::system_error when `folder` cannot be asked.
 ProcessReport report_process(const std::filesystem::path& folder);

@@ -13,6 +13,7 @@
 
 #include "distributed/backends.h"
 #include "launcher/agreement.h"
+#include "launcher/network_choice.h"
 #include "launcher/rank_facts.h"
 
 namespace tupelo {
@@ -73,6 +74,7 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
 
 ExitCode in_session(const Verb& verb, const std::vector<std::string>& words,
                     const std::function<ExitCode(Session&, const CommandLine&)>& command) {
+  choose_network(words);
   Session session;
   try {
     std::optional<CommandLine> line;

@@ -9,7 +9,9 @@
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/initial_weights.h"
+#include "launcher/network_choice.h"
 #include "launcher/rank_facts.h"
+#include "launcher/rank_map.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/saved_model.h"
@@ -160,6 +162,14 @@ void introduce(const ConfigBuilder& builder, const OpenCorpora& corpora, Session
   console.line("ranks     " + std::to_string(session.runtime().world_size()) + " (" +
                session.data().backend() + ", " + session.device().str() + ", " +
                std::to_string(session.threads()) + " threads each)");
+  if (session.runtime().world_size() > 1) {
+    std::string heading = "hosts     ";
+    for (const std::string& line :
+         rank_map(session.runtime().hosts(), session.device().is_cuda())) {
+      console.line(heading + line);
+      heading.assign(heading.size(), ' ');
+    }
+  }
   console.line("model     " + std::to_string(config.model.layers) + " layers, hidden " +
                std::to_string(config.model.hidden_size) + ", input " + config.model.input_position +
                ", attention " + config.model.position);
@@ -254,7 +264,9 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   Communicator& control = session.control();
   Console console(/*silent=*/!session.is_first());
   std::optional<InitialWeights> initial;
-  require_same(control, session.runtime().hosts(), program_facts());
+  if (control.world_size() > 1) {
+    require_same(control, session.runtime().hosts(), program_facts());
+  }
   const ConfigBuilder builder = resolve(line, control, initial);
   if (line.has("print-config")) {
     console.line(builder.to_ini(/*with_origins=*/true));
@@ -329,6 +341,7 @@ Command train_command() {
       {"fresh", Takes::kNothing, "", "start anew; refuses a folder that holds a run"},
       {"force", Takes::kNothing, "", "with --fresh: delete the run that the folder holds"},
       {"no-verify", Takes::kNothing, "", "do not re-hash the shards at the start"}};
+  verb.options.push_back(interface_option());
   for (const VerbOption& option : initial_weights_options()) verb.options.push_back(option);
   verb.options.push_back({"help", Takes::kNothing, "", "this text"});
   verb.configurable = true;

@@ -20,19 +20,19 @@ class ThreeHosts(tupelo_runs.RunTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.cluster = emulated_hosts.EmulatedHosts(HOSTS, cls.folder)
+        cls.cluster = emulated_hosts.EmulatedHosts(HOSTS, cls.folder, networks=2)
 
     @classmethod
     def tearDownClass(cls):
         cls.cluster.close()
         super().tearDownClass()
 
-    def over_hosts(self, run_name, per_host=1, mpi_options=(), **options):
-        return self.cluster.mpirun(tupelo_runs.MPIRUN, per_host, self.train_line(run_name, **options), mpi_options)
+    def over_hosts(self, run_name, per_host=1, **options):
+        return self.cluster.mpirun(tupelo_runs.MPIRUN, per_host, self.train_line(run_name, **options))
 
-    def train_over_hosts(self, run_name, per_host=1, mpi_options=(), expect=0, **options):
-        done = tupelo_runs.run(self.over_hosts(run_name, per_host, mpi_options, **options))
-        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+    def train_over_hosts(self, run_name, per_host=1, **options):
+        done = tupelo_runs.run(self.over_hosts(run_name, per_host, **options))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
 
     def start_over_hosts(self, run_name, steps, **options):
@@ -125,6 +125,82 @@ class LostHosts(ThreeHosts):
         output = process.communicate(timeout=90)[0]
         self.check_left(process, output)
         self.check_resumes("no-power")
+
+
+class Networks(ThreeHosts):
+    # Enough that what training sends cannot be mistaken for what interfaces send by themselves.
+    STEPS = 30
+
+    def bytes_by(self, *choice):
+        """Bytes that a run whose ranks are told `choice` sends by eth0 and by eth1."""
+        before = [self.sent(network) for network in range(2)]
+        name = "by-" + choice[1].replace("/", "-")
+        line = [*self.train_line(name, train__steps=self.STEPS), *choice]
+        done = tupelo_runs.run(self.cluster.mpirun(tupelo_runs.MPIRUN, 1, line, options=()))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return [self.sent(network) - before[network] for network in range(2)]
+
+    def sent(self, network):
+        return sum(host.sent(network) for host in self.cluster.hosts)
+
+    def test_ranks_talk_over_the_network_they_are_told(self):
+        for choice in ("eth1", "10.83.1.0/24"):
+            by_first, by_second = self.bytes_by("--interface", choice)
+            # mpirun and its daemons stay on eth0.
+            self.assertGreater(by_second, 5 * by_first, choice)
+        by_first, by_second = self.bytes_by("--interface", "eth0")
+        self.assertGreater(by_first, 100 * by_second)
+
+
+class Doctor(ThreeHosts):
+    UNFIT = 20
+
+    def doctor(self, expect, folder=None, per_host=1):
+        line = [tupelo_runs.TUPELO, "doctor", "--json", "--folder", str(folder or self.folder)]
+        done = tupelo_runs.run(self.cluster.mpirun(tupelo_runs.MPIRUN, per_host, line))
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        report = json.loads(done.stdout)
+        return report, {check["check"]: check for check in report["checks"]}
+
+    def test_hosts_that_are_sound(self):
+        report, checks = self.doctor(0)
+        self.assertEqual(checks["ranks"]["found"], "3 on 3 hosts")
+        self.assertEqual([(link["first"], link["second"]) for link in report["links"]],
+                         [("node1", "node2"), ("node1", "node3"), ("node2", "node3")])
+        self.assertEqual([rank["addresses"][0]["address"] for rank in report["ranks"]],
+                         ["10.83.0.1", "10.83.0.2", "10.83.0.3"])
+
+    def test_a_folder_that_one_host_does_not_share(self):
+        folder = self.folder / "shared"
+        folder.mkdir()
+        self.cluster.hosts[2].run(["mount", "-t", "tmpfs", "tmpfs", str(folder)])
+        checks = self.doctor(self.UNFIT, folder)[1]
+        self.assertEqual(checks["shared folder"]["result"], "failed")
+        self.assertIn("rank 2 (node3): does not see what rank 0 (node1) wrote", checks["shared folder"]["found"])
+        self.assertEqual(list(folder.iterdir()), [])
+
+    def test_a_slow_link(self):
+        self.cluster.hosts[2].slow_down("50mbit")
+        try:
+            checks = self.doctor(self.UNFIT)[1]
+        finally:
+            self.cluster.hosts[2].speed_up()
+        self.assertEqual(checks["links"]["result"], "failed")
+        self.assertIn("node1 - node3", checks["links"]["found"])
+        self.assertIn("node2 - node3", checks["links"]["found"])
+        self.assertIn("end at node3", checks["links"]["advice"])
+
+    def test_an_address_that_two_hosts_have(self):
+        for host in self.cluster.hosts[:2]:
+            host.run(["ip", "link", "add", "docker0", "type", "bridge"])
+            host.run(["ip", "address", "add", "172.17.0.1/16", "dev", "docker0"])
+            host.run(["ip", "link", "set", "docker0", "up"])
+        line = [tupelo_runs.TUPELO, "doctor", "--json", "--folder", str(self.folder)]
+        done = tupelo_runs.run(self.cluster.mpirun(tupelo_runs.MPIRUN, 1, line, options=()))
+        for host in self.cluster.hosts[:2]:
+            host.run(["ip", "link", "delete", "docker0"])
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("docker0", done.stdout)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 links and the hosts live in there, so nothing of them touches the machine's network, and when the test ends - also by
 SIGKILL - the kernel ends every process in it and takes the rest away: nothing has a name that could be left behind.
 
-A host has its own network (`lo`, and `eth0` on a bridge that all hosts share), its own name, /tmp and /dev/shm; the file
-system is otherwise shared, as on a cluster. Processes of all hosts see each other, so a test can find and kill them.
+A host has its own network (`lo`, and `eth0`, `eth1`, ... each on a bridge that all hosts share), its own name, /tmp and
+/dev/shm; the file system is otherwise shared, as on a cluster. Processes of all hosts see each other, so a test can find and kill them.
 """
 
+import json
 import os
 import pathlib
 import shlex
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import sys
 
-NETWORK = "10.83.0"  # exists in the namespaces only
+NETWORK = "10.83"  # exists in the namespaces only
 MARK = "TUPELO_PRIVATE_WORLD"
 FAST_KEEPALIVE = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "1",
                   "--mca", "oob_tcp_keepalive_probes", "3")
@@ -68,20 +69,28 @@ def _tell(line, **more):
 class Host:
     """One host. `command` puts what enters it in front of a command line."""
 
-    def __init__(self, number, names, shared):
+    def __init__(self, number, names, shared, networks):
         self.name = f"node{number}"
-        self.address = f"{NETWORK}.{number}"
-        self.port = f"port{number}"  # its end of the link at the bridge
+        self.number = number
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--uts", "--mount", "sh", "-c", _HOST, "sh", self.name, str(names), *shared],
             stdout=subprocess.PIPE, text=True)
         if self._holder.stdout.readline() != "ready\n":
             raise RuntimeError(f"{self.name} did not start")
         self.pid = self._holder.pid
-        _tell(["ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid)])
-        _tell(["ip", "link", "set", self.port, "master", "bridge", "up"])
-        self.run(["ip", "address", "add", f"{self.address}/24", "dev", "eth0"])
-        self.run(["ip", "link", "set", "eth0", "up"])
+        for network in range(networks):
+            self._join(network)
+
+    def _join(self, network):
+        port, interface = self.port(network), f"eth{network}"
+        _tell(["ip", "link", "add", port, "type", "veth", "peer", "name", interface, "netns", str(self.pid)])
+        _tell(["ip", "link", "set", port, "master", f"bridge{network}", "up"])
+        self.run(["ip", "address", "add", f"{NETWORK}.{network}.{self.number}/24", "dev", interface])
+        self.run(["ip", "link", "set", interface, "up"])
+
+    def port(self, network=0):
+        """Its end of the link at a bridge."""
+        return f"port{self.number}-{network}"
 
     def command(self, line):
         return ["nsenter", "--target", str(self.pid), "--net", "--uts", "--mount", f"--wdns={os.getcwd()}", "--", *line]
@@ -91,10 +100,25 @@ class Host:
 
     def cut(self):
         """The link goes dead without a word to anybody, as when a switch fails."""
-        _tell(["ip", "link", "set", self.port, "down"])
+        _tell(["ip", "link", "set", self.port(), "down"])
 
     def mend(self):
-        _tell(["ip", "link", "set", self.port, "up"])
+        _tell(["ip", "link", "set", self.port(), "up"])
+
+    def slow_down(self, rate):
+        """What leaves the host and what reaches it by eth0 is held to a rate such as "50mbit"."""
+        shape = ["root", "tbf", "rate", rate, "burst", "256kbit", "latency", "200ms"]
+        _tell(["tc", "qdisc", "add", "dev", self.port(), *shape])
+        self.run(["tc", "qdisc", "add", "dev", "eth0", *shape])
+
+    def speed_up(self):
+        _tell(["tc", "qdisc", "delete", "dev", self.port(), "root"])
+        self.run(["tc", "qdisc", "delete", "dev", "eth0", "root"])
+
+    def sent(self, network):
+        """Bytes that have left by an interface so far."""
+        return json.loads(self.run(["ip", "-json", "-statistics", "link", "show", f"eth{network}"])
+                          )[0]["stats64"]["tx"]["bytes"]
 
     def processes(self):
         """Ids of what runs there, apart from what keeps the host itself."""
@@ -126,16 +150,18 @@ class Host:
 class EmulatedHosts:
     """node1, node2, ... on one bridge. A context manager; the folder must be one that the hosts share."""
 
-    def __init__(self, count, folder):
+    def __init__(self, count, folder, networks=1):
         self.folder = pathlib.Path(folder) / "hosts"
         self.folder.mkdir()
         names = self.folder / "etc-hosts"
         names.write_text("127.0.0.1 localhost\n" + "".join(
-            f"{NETWORK}.{number} node{number}\n" for number in range(1, count + 1)))
+            f"{NETWORK}.0.{number} node{number}\n" for number in range(1, count + 1)))
         _tell(["ip", "link", "set", "lo", "up"])
-        _tell(["ip", "link", "add", "bridge", "type", "bridge"])
-        _tell(["ip", "link", "set", "bridge", "up"])
-        self.hosts = [Host(number, names, _shared_folders(folder)) for number in range(1, count + 1)]
+        self.bridges = [f"bridge{network}" for network in range(networks)]
+        for bridge in self.bridges:
+            _tell(["ip", "link", "add", bridge, "type", "bridge"])
+            _tell(["ip", "link", "set", bridge, "up"])
+        self.hosts = [Host(number, names, _shared_folders(folder), networks) for number in range(1, count + 1)]
         for host in self.hosts:
             (self.folder / host.name).write_text(str(host.pid))
         self.agent = self.folder / "agent"
@@ -151,19 +177,20 @@ class EmulatedHosts:
     def close(self):
         for host in self.hosts:
             host.close()
-        _tell(["ip", "link", "delete", "bridge"])
+        for bridge in self.bridges:
+            _tell(["ip", "link", "delete", bridge])
 
     def hostfile(self, per_host):
         path = self.folder / f"hostfile-{per_host}"
         path.write_text("".join(f"{host.name} slots={per_host}\n" for host in self.hosts))
         return path
 
-    def mpirun(self, mpirun, per_host, line, options=()):
+    def mpirun(self, mpirun, per_host, line, options=("--mca", "btl_tcp_if_include", "eth0")):
         """`line` by `per_host` ranks on every host, in the order of the hosts; mpirun itself runs on the first."""
         return self.hosts[0].command([
             mpirun, "--hostfile", str(self.hostfile(per_host)), "-np", str(per_host * len(self.hosts)),
             "--map-by", f"ppr:{per_host}:node", "--bind-to", "none", "--mca", "plm_rsh_agent", str(self.agent),
-            "--mca", "oob_tcp_if_include", "eth0", "--mca", "btl_tcp_if_include", "eth0",
+            "--mca", "oob_tcp_if_include", "eth0",
             *FAST_KEEPALIVE, *options, *line])
 
 
