@@ -49,7 +49,8 @@ class Mismatch(tupelo_runs.RunTest):
                      "instruction set", "DEFAULT", "AVX2", "set ATEN_CPU_CAPABILITY")
 
     def test_ranks_that_match_are_told_where_they_run_once(self):
-        result = self.one_and_other(self.line(), self.line())
+        line = self.train_line("matching", train__steps=5)
+        result = self.one_and_other(line, line)
         self.assertEqual(result.returncode, 0, result.stderr)
         host = os.uname().nodename
         self.assertEqual(result.stdout.count(f"hosts     {host}: ranks 0-1\n"), 1, result.stdout)
