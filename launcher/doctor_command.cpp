@@ -103,28 +103,57 @@ std::string end_name(const ProcessReport& report, bool many_hosts) {
   return many_hosts ? report.host : "rank " + std::to_string(report.rank);
 }
 
-void measure_links(Session& session, Diagnosis& diagnosis) {
-  constexpr std::size_t kBytes = 1 << 20, kMostSpeakers = 128;
+// Times of the pairs of `ranks`, the same on every rank.
+std::vector<LinkTime> link_times(Session& session, const Diagnosis& diagnosis,
+                                 const std::vector<int>& ranks) {
+  constexpr std::size_t kMostPartners = 15;
   constexpr int kRepetitions = 5;
-  std::vector<int> ranks = speakers(diagnosis.reports);
-  if (ranks.size() > kMostSpeakers) ranks.resize(kMostSpeakers);
-  const bool many_hosts = ranks.size() < diagnosis.reports.size() ||
-                          diagnosis.reports.front().host != diagnosis.reports.back().host;
-  diagnosis.link_bytes = kBytes;
+  const auto host_of = [&](std::size_t speaker) {
+    return diagnosis.reports[static_cast<std::size_t>(ranks[speaker])].host;
+  };
+  const bool many_hosts = ranks.size() > 1 && host_of(0) != host_of(1);
   Json mine = Json::array();
-  for (const PairSpeed& each : measure_pairs(session.runtime(), ranks, kBytes, kRepetitions,
-                                             std::chrono::seconds(kTimeoutSeconds))) {
+  for (const PairSpeed& each :
+       measure_pairs(session.runtime(), ranks, diagnosis.link_bytes, kRepetitions, kMostPartners,
+                     std::chrono::seconds(kTimeoutSeconds))) {
     if (each.peer > session.runtime().rank()) mine.push_back({each.peer, each.seconds});
   }
+  std::vector<LinkTime> links;
   const auto texts = gather(session.control(), mine.dump());
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     for (const auto& each : Json::parse(texts[rank])) {
       const auto peer = each[0].get<std::size_t>();
-      diagnosis.links.push_back({end_name(diagnosis.reports[rank], many_hosts),
-                                 end_name(diagnosis.reports[peer], many_hosts), each[1]});
+      links.push_back({end_name(diagnosis.reports[rank], many_hosts),
+                       end_name(diagnosis.reports[peer], many_hosts), each[1]});
     }
   }
-  diagnosis.findings.push_back(check_links(diagnosis.links));
+  return links;
+}
+
+// A processor that does something else at the wrong moment looks like a slow link: what looks slow
+// is measured again, as long as there is time, and the best counts.
+void measure_links(Session& session, Diagnosis& diagnosis) {
+  constexpr double kEnoughSeconds = 6;
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<int> ranks = speakers(diagnosis.reports);
+  diagnosis.link_bytes = 1 << 20;
+  diagnosis.links = link_times(session, diagnosis, ranks);
+  Finding finding = check_links(diagnosis.links);
+  const auto spent = [&] {
+    const std::chrono::duration<double> own = std::chrono::steady_clock::now() - start;
+    return session.control().max(own.count());
+  };
+  while (finding.result != Result::kOk && spent() < kEnoughSeconds) {
+    std::vector<LinkTime> again = link_times(session, diagnosis, ranks);
+    for (LinkTime& link : diagnosis.links) {
+      const auto same = std::find_if(again.begin(), again.end(), [&](const LinkTime& other) {
+        return other.first == link.first && other.second == link.second;
+      });
+      if (same != again.end()) link.seconds = std::min(link.seconds, same->seconds);
+    }
+    finding = check_links(diagnosis.links);
+  }
+  diagnosis.findings.push_back(std::move(finding));
 }
 
 Diagnosis diagnose(Session& session, const CommandLine& line) {
