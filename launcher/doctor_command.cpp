@@ -290,10 +290,15 @@ class Patience {
   void wait(std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [this] { return done_; })) return;
+    std::string interfaces;
+    for (const NetworkAddress& each : network_addresses()) {
+      interfaces += (interfaces.empty() ? "" : ", ") + each.interface + " (" + each.address + ")";
+    }
     std::cerr << "error: tupelo doctor waited " << limit.count()
               << " s: ranks do not reach each other over the network that MPI chose, or the folder "
-                 "does not answer; name the network that joins the hosts with --interface"
-              << std::endl;
+                 "does not answer; name the network that joins the hosts with --interface: this "
+                 "host has "
+              << interfaces << std::endl;
     std::_Exit(static_cast<int>(ExitCode::kTimeout));
   }
 
