@@ -133,12 +133,14 @@ class Host:
         return found
 
     def power_off(self):
-        """Everything that runs there ends at once; the host itself can be used again."""
+        """Everything that runs there ends at once and can tell nobody; the host itself can be used again."""
+        self.cut()
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        self.mend()
 
     def close(self):
         self.power_off()
