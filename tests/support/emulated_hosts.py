@@ -37,11 +37,15 @@ echo ready
 exec sleep infinity
 """
 
-# What mpirun takes for ssh: "agent HOST COMMAND...", with an environment as bare as a login's.
+# What mpirun takes for ssh: "agent HOST COMMAND...", with an environment as bare as a login's. Like ssh it stays on the
+# host it was started on, and returns 255 when the other end breaks off.
 _AGENT = """#!/bin/sh
 pid=$(cat {folder}/"$1") || exit 255
 shift
-exec env -i PATH="$PATH" HOME="${{HOME:-/}}" nsenter --target "$pid" --net --uts --mount sh -c "$*"
+env -i PATH="$PATH" HOME="${{HOME:-/}}" nsenter --target "$pid" --net --uts --mount sh -c "$*"
+code=$?
+if [ $code -gt 128 ]; then exit 255; fi
+exit $code
 """
 
 
