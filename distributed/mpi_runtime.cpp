@@ -43,6 +43,15 @@ std::vector<std::string> gather_hosts(int world_size) {
   return hosts;
 }
 
+std::vector<int> gather_first_ranks(MPI_Comm host, int rank, int world_size) {
+  int first = rank;
+  check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, host), "MPI_Bcast");
+  std::vector<int> all(static_cast<std::size_t>(world_size));
+  check_mpi(MPI_Allgather(&first, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD),
+            "MPI_Allgather");
+  return all;
+}
+
 }  // namespace
 
 bool MpiRuntime::started_by_launcher() {
@@ -78,6 +87,7 @@ MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {
             "MPI_Comm_split_type");
   MPI_Comm_rank(host, &local_rank_);
   MPI_Comm_size(host, &local_size_);
+  host_of_rank_ = gather_first_ranks(host, rank_, world_size_);
   MPI_Comm_free(&host);
   hosts_ = gather_hosts(world_size_);
   initialized_ = true;

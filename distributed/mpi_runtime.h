@@ -36,6 +36,8 @@ class MpiRuntime {
   int local_size() const { return local_size_; }
   // Host name of each rank, by rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
+  // By rank: the first rank of its host, as MPI counts hosts (names of hosts may not be unique).
+  const std::vector<int>& host_of_rank() const { return host_of_rank_; }
 
   // Ends every rank of the job with `exit_code`. Does not return.
   [[noreturn]] void abort(int exit_code) const;
@@ -51,6 +53,7 @@ class MpiRuntime {
   int local_rank_ = 0;
   int local_size_ = 1;
   std::vector<std::string> hosts_;
+  std::vector<int> host_of_rank_ = {0};
   mutable std::atomic<bool> broken_ = false;
   int exceptions_at_start_ = 0;
 };

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "distributed/half_floats.h"
+
 namespace tupelo {
 namespace {
 
@@ -32,62 +34,83 @@ struct Min {
   }
 };
 
-template <typename Element, typename Accumulator, typename Op>
+template <typename To, typename From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, BFloat16Bits>) {
+    return to_bfloat16(value);
+  } else if constexpr (std::is_same_v<To, Float16Bits>) {
+    return to_float16(value);
+  } else if constexpr (std::is_same_v<From, BFloat16Bits> || std::is_same_v<From, Float16Bits>) {
+    return to_float(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename Input, typename Accumulator, typename Output, typename Op>
 void reduce(const std::vector<const void*>& inputs, void* output, std::size_t count, Op op) {
   std::array<Accumulator, kBlock> accumulators;
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
     const std::size_t size = std::min(kBlock, count - begin);
-    const auto* first = static_cast<const Element*>(inputs.front()) + begin;
-    for (std::size_t i = 0; i < size; ++i) accumulators[i] = static_cast<Accumulator>(first[i]);
+    const auto* first = static_cast<const Input*>(inputs.front()) + begin;
+    for (std::size_t i = 0; i < size; ++i) accumulators[i] = convert<Accumulator>(first[i]);
     for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
-      const auto* values = static_cast<const Element*>(inputs[rank]) + begin;
+      const auto* values = static_cast<const Input*>(inputs[rank]) + begin;
       for (std::size_t i = 0; i < size; ++i) {
-        accumulators[i] = op(accumulators[i], static_cast<Accumulator>(values[i]));
+        accumulators[i] = op(accumulators[i], convert<Accumulator>(values[i]));
       }
     }
-    auto* results = static_cast<Element*>(output) + begin;
-    for (std::size_t i = 0; i < size; ++i) results[i] = static_cast<Element>(accumulators[i]);
+    auto* results = static_cast<Output*>(output) + begin;
+    for (std::size_t i = 0; i < size; ++i) results[i] = convert<Output>(accumulators[i]);
   }
+}
+
+template <typename Half, typename Op>
+void reduce_half(const std::vector<const void*>& inputs, void* output, std::size_t count,
+                 Reduction types, Op op) {
+  if (types.input == types.output) return reduce<Half, float, Half>(inputs, output, count, op);
+  if (types.output == ElementType::kFloat32) {
+    return reduce<Half, float, float>(inputs, output, count, op);
+  }
+  return reduce<float, float, Half>(inputs, output, count, op);
 }
 
 template <typename Op>
 void reduce(const std::vector<const void*>& inputs, void* output, std::size_t count,
-            torch::ScalarType dtype, Op op) {
+            Reduction types, Op op) {
   // Sums of signed integers are computed unsigned: the same bits, and overflow is defined.
   constexpr bool wraps = std::is_same_v<Op, Sum>;
   using Int32 = std::conditional_t<wraps, std::uint32_t, std::int32_t>;
   using Int64 = std::conditional_t<wraps, std::uint64_t, std::int64_t>;
-  switch (dtype) {
-    case torch::kFloat32:
-      return reduce<float, float>(inputs, output, count, op);
-    case torch::kFloat64:
-      return reduce<double, double>(inputs, output, count, op);
-    case torch::kBFloat16:
-      return reduce<c10::BFloat16, float>(inputs, output, count, op);
-    case torch::kFloat16:
-      return reduce<c10::Half, float>(inputs, output, count, op);
-    case torch::kInt32:
-      return reduce<Int32, Int32>(inputs, output, count, op);
-    case torch::kInt64:
-      return reduce<Int64, Int64>(inputs, output, count, op);
-    case torch::kUInt8:
-      return reduce<std::uint8_t, std::uint32_t>(inputs, output, count, op);
-    default:
-      TORCH_CHECK(false, "no reduction for ", dtype);
+  switch (width_of(types.input) < width_of(types.output) ? types.input : types.output) {
+    case ElementType::kFloat32:
+      return reduce<float, float, float>(inputs, output, count, op);
+    case ElementType::kFloat64:
+      return reduce<double, double, double>(inputs, output, count, op);
+    case ElementType::kBFloat16:
+      return reduce_half<BFloat16Bits>(inputs, output, count, types, op);
+    case ElementType::kFloat16:
+      return reduce_half<Float16Bits>(inputs, output, count, types, op);
+    case ElementType::kInt32:
+      return reduce<Int32, Int32, Int32>(inputs, output, count, op);
+    case ElementType::kInt64:
+      return reduce<Int64, Int64, Int64>(inputs, output, count, op);
+    case ElementType::kUInt8:
+      return reduce<std::uint8_t, std::uint32_t, std::uint8_t>(inputs, output, count, op);
   }
 }
 
 }  // namespace
 
 void reduce_in_order(const std::vector<const void*>& inputs, void* output, std::size_t count,
-                     torch::ScalarType dtype, ReduceOp op) {
-  switch (op) {
+                     Reduction reduction) {
+  switch (reduction.op) {
     case ReduceOp::kSum:
-      return reduce(inputs, output, count, dtype, Sum{});
+      return reduce(inputs, output, count, reduction, Sum{});
     case ReduceOp::kMax:
-      return reduce(inputs, output, count, dtype, Max{});
+      return reduce(inputs, output, count, reduction, Max{});
     case ReduceOp::kMin:
-      return reduce(inputs, output, count, dtype, Min{});
+      return reduce(inputs, output, count, reduction, Min{});
   }
 }
 
