@@ -16,7 +16,7 @@ constexpr std::size_t kBlock = 1024;
 struct Sum {
   template <typename T>
   T operator()(T a, T b) const {
-    return a + b;
+    return static_cast<T>(a + b);
   }
 };
 
@@ -34,45 +34,60 @@ struct Min {
   }
 };
 
-template <typename To, typename From>
-To convert(From value) {
-  if constexpr (std::is_same_v<To, BFloat16Bits>) {
-    return to_bfloat16(value);
-  } else if constexpr (std::is_same_v<To, Float16Bits>) {
-    return to_float16(value);
-  } else if constexpr (std::is_same_v<From, BFloat16Bits> || std::is_same_v<From, Float16Bits>) {
-    return to_float(value);
-  } else {
-    return static_cast<To>(value);
-  }
-}
+// How elements lie in memory, and what they are computed as.
+template <typename T>
+struct Plain {
+  using Stored = T;
+  using Accumulator = T;
+  static T load(T value) { return value; }
+  static T store(T value) { return value; }
+};
 
-template <typename Input, typename Accumulator, typename Output, typename Op>
+struct BFloat16 {
+  using Stored = std::uint16_t;
+  using Accumulator = float;
+  static float load(Stored bits) { return float_of_bfloat16(bits); }
+  static Stored store(float value) { return bfloat16_of(value); }
+};
+
+struct Float16 {
+  using Stored = std::uint16_t;
+  using Accumulator = float;
+  static float load(Stored bits) { return float_of_float16(bits); }
+  static Stored store(float value) { return float16_of(value); }
+};
+
+template <typename Input, typename Output, typename Op>
 void reduce(const std::vector<const void*>& inputs, void* output, std::size_t count, Op op) {
-  std::array<Accumulator, kBlock> accumulators;
+  std::array<typename Input::Accumulator, kBlock> accumulators;
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
     const std::size_t size = std::min(kBlock, count - begin);
-    const auto* first = static_cast<const Input*>(inputs.front()) + begin;
-    for (std::size_t i = 0; i < size; ++i) accumulators[i] = convert<Accumulator>(first[i]);
+    const auto* first = static_cast<const typename Input::Stored*>(inputs.front()) + begin;
+    for (std::size_t i = 0; i < size; ++i) accumulators[i] = Input::load(first[i]);
     for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
-      const auto* values = static_cast<const Input*>(inputs[rank]) + begin;
+      const auto* values = static_cast<const typename Input::Stored*>(inputs[rank]) + begin;
       for (std::size_t i = 0; i < size; ++i) {
-        accumulators[i] = op(accumulators[i], convert<Accumulator>(values[i]));
+        accumulators[i] = op(accumulators[i], Input::load(values[i]));
       }
     }
-    auto* results = static_cast<Output*>(output) + begin;
-    for (std::size_t i = 0; i < size; ++i) results[i] = convert<Output>(accumulators[i]);
+    auto* results = static_cast<typename Output::Stored*>(output) + begin;
+    for (std::size_t i = 0; i < size; ++i) results[i] = Output::store(accumulators[i]);
   }
 }
 
 template <typename Half, typename Op>
 void reduce_half(const std::vector<const void*>& inputs, void* output, std::size_t count,
                  Reduction types, Op op) {
-  if (types.input == types.output) return reduce<Half, float, Half>(inputs, output, count, op);
+  if (types.input == types.output) return reduce<Half, Half>(inputs, output, count, op);
   if (types.output == ElementType::kFloat32) {
-    return reduce<Half, float, float>(inputs, output, count, op);
+    return reduce<Half, Plain<float>>(inputs, output, count, op);
   }
-  return reduce<float, float, Half>(inputs, output, count, op);
+  return reduce<Plain<float>, Half>(inputs, output, count, op);
+}
+
+template <typename T, typename Op>
+void reduce_plain(const std::vector<const void*>& inputs, void* output, std::size_t count, Op op) {
+  reduce<Plain<T>, Plain<T>>(inputs, output, count, op);
 }
 
 template <typename Op>
@@ -84,19 +99,19 @@ void reduce(const std::vector<const void*>& inputs, void* output, std::size_t co
   using Int64 = std::conditional_t<wraps, std::uint64_t, std::int64_t>;
   switch (width_of(types.input) < width_of(types.output) ? types.input : types.output) {
     case ElementType::kFloat32:
-      return reduce<float, float, float>(inputs, output, count, op);
+      return reduce_plain<float>(inputs, output, count, op);
     case ElementType::kFloat64:
-      return reduce<double, double, double>(inputs, output, count, op);
+      return reduce_plain<double>(inputs, output, count, op);
     case ElementType::kBFloat16:
-      return reduce_half<BFloat16Bits>(inputs, output, count, types, op);
+      return reduce_half<BFloat16>(inputs, output, count, types, op);
     case ElementType::kFloat16:
-      return reduce_half<Float16Bits>(inputs, output, count, types, op);
+      return reduce_half<Float16>(inputs, output, count, types, op);
     case ElementType::kInt32:
-      return reduce<Int32, Int32, Int32>(inputs, output, count, op);
+      return reduce_plain<Int32>(inputs, output, count, op);
     case ElementType::kInt64:
-      return reduce<Int64, Int64, Int64>(inputs, output, count, op);
+      return reduce_plain<Int64>(inputs, output, count, op);
     case ElementType::kUInt8:
-      return reduce<std::uint8_t, std::uint32_t, std::uint8_t>(inputs, output, count, op);
+      return reduce_plain<std::uint8_t>(inputs, output, count, op);
   }
 }
 

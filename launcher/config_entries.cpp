@@ -295,6 +295,13 @@ std::vector<ConfigEntry> train_entries() {
       choice<>(
           "train.device", [](auto& c) -> auto& { return c.train.device; },
           words({"auto", "cpu", "cuda"}), "where to compute"),
+      choice<>(
+          "train.collectives", [](auto& c) -> auto& { return c.train.collectives; },
+          words({"auto", "messages", "shared", "hierarchical"}),
+          "how gradients travel on the CPU: through memory that the ranks of one host share, "
+          "host by host (hierarchical: in such memory, then between hosts), or in messages, whose "
+          "sums have the same bits however ranks are placed; auto: shared on one host, "
+          "hierarchical on several that run more than one rank"),
   };
 }
 

@@ -25,7 +25,8 @@ struct TrainOptions {
   std::int64_t threads = 0;  // computing threads per rank; 0 = cores of the host / ranks on it
   std::int64_t timeout_seconds = 300;
   std::int64_t bucket_bytes = 4 << 20;
-  std::string device = "auto";  // auto | cpu | cuda
+  std::string device = "auto";       // auto | cpu | cuda
+  std::string collectives = "auto";  // auto | messages | shared | hierarchical
   bool overlap = true;
 };
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -16,6 +17,11 @@
 
 namespace tupelo {
 namespace {
+
+const std::map<std::string, Route> kRoutes = {{"auto", Route::kAuto},
+                                              {"messages", Route::kMessages},
+                                              {"shared", Route::kShared},
+                                              {"hierarchical", Route::kHierarchical}};
 
 std::unique_ptr<Communicator> cpu_communicator(const MpiRuntime& runtime,
                                                CommunicatorOptions options) {
@@ -50,13 +56,15 @@ int choose_threads(int wanted, const MpiRuntime& runtime) {
 
 Session::Session() : control_(cpu_communicator(runtime_, {})) {}
 
-void Session::configure(const std::string& device, int threads, int timeout_seconds) {
+void Session::configure(const std::string& device, int threads, int timeout_seconds,
+                        const std::string& collectives) {
   together(*control_, [&] {
     device_ = choose_device(device, runtime_);
     threads_ = choose_threads(threads, runtime_);
   });
   at::set_num_threads(threads_);
-  const CommunicatorOptions options{std::chrono::seconds(timeout_seconds)};
+  const CommunicatorOptions options{.timeout = std::chrono::seconds(timeout_seconds),
+                                    .route = kRoutes.at(collectives)};
   if (device_.is_cuda()) {
     data_ = make_nccl_communicator(runtime_, device_.index(), options);
   } else {

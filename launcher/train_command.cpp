@@ -147,7 +147,7 @@ void introduce(const ConfigBuilder& builder, const OpenCorpora& corpora, Session
         grouped(static_cast<std::int64_t>(corpora.held_out[i].tokens())) + " tokens");
   }
   console.line("ranks     " + std::to_string(session.runtime().world_size()) + " (" +
-               session.data().backend() + ", " + session.device().str() + ", " +
+               session.data().route() + ", " + session.device().str() + ", " +
                std::to_string(session.threads()) + " threads each)");
   console.line("model     " + std::to_string(config.model.layers) + " layers, hidden " +
                std::to_string(config.model.hidden_size) + ", input " + config.model.input_position +
@@ -250,7 +250,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   }
   const TrainOptions& train = builder.config().train;
   session.configure(train.device, static_cast<int>(train.threads),
-                    static_cast<int>(train.timeout_seconds));
+                    static_cast<int>(train.timeout_seconds), train.collectives);
 
   OpenCorpora corpora;
   corpora.folders = line.values("corpus");

@@ -26,22 +26,22 @@ void for_many_floats(Check check) {
 TEST(HalfFloats, BecomeTheFloatsThatTheyAre) {
   for (std::uint32_t bits = 0; bits < 0x10000u; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
-    ASSERT_EQ(bits_of(to_float(BFloat16Bits{half})),
+    ASSERT_EQ(bits_of(float_of_bfloat16(half)),
               bits_of(static_cast<float>(c10::BFloat16(half, c10::BFloat16::from_bits()))))
         << bits;
     const auto expected = static_cast<float>(c10::Half(half, c10::Half::from_bits()));
     if (std::isnan(expected)) {
-      ASSERT_TRUE(std::isnan(to_float(Float16Bits{half}))) << bits;
+      ASSERT_TRUE(std::isnan(float_of_float16(half))) << bits;
     } else {
-      ASSERT_EQ(bits_of(to_float(Float16Bits{half})), bits_of(expected)) << bits;
+      ASSERT_EQ(bits_of(float_of_float16(half)), bits_of(expected)) << bits;
     }
   }
 }
 
 TEST(HalfFloats, AreRoundedAsLibTorchDoes) {
   for_many_floats([](float value) {
-    ASSERT_EQ(to_bfloat16(value).bits, c10::BFloat16(value).x) << bits_of(value);
-    ASSERT_EQ(to_float16(value).bits, c10::Half(value).x) << bits_of(value);
+    ASSERT_EQ(bfloat16_of(value), c10::BFloat16(value).x) << bits_of(value);
+    ASSERT_EQ(float16_of(value), c10::Half(value).x) << bits_of(value);
   });
 }
 

@@ -17,7 +17,7 @@ void on_every_rank(int world_size, const std::function<void(Communicator&)>& bod
   constexpr Route kRoute = Route::TUPELO_TEST_ROUTE;
   const Placement one_host(static_cast<std::size_t>(world_size), 0);
   const auto placements =
-      kRoute == Route::kHierarchical ? placements_of(world_size) : std::vector{one_host};
+      kRoute == Route::kHierarchical ? placements_of(world_size) : std::vector<Placement>{one_host};
   for (const auto& placement : placements) {
     SCOPED_TRACE("hosts of ranks: " + describe(placement));
     const auto communicator = make_mpi_communicator(
