@@ -154,8 +154,13 @@ int no_memory(const Job& job) {
     const rlimit limit{1 << 20, 1 << 20};
     setrlimit(RLIMIT_FSIZE, &limit);
   }
-  const auto communicator = job.communicator(kShort);
-  if (communicator->sum(1.0) == job.runtime.world_size()) say(job, communicator->route());
+  try {
+    const auto communicator = job.communicator(kShort);
+    if (communicator->sum(1.0) == job.runtime.world_size()) say(job, communicator->route());
+  } catch (const CommunicationError& error) {
+    say(job, error.what());
+    return kTimedOut;
+  }
   return 0;
 }
 

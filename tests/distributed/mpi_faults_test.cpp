@@ -217,9 +217,9 @@ TEST_F(SharedMemoryFaults, WithoutMemoryToShareAutoSendsMessagesAndSaysSo) {
 
 TEST_F(SharedMemoryFaults, MemoryThatWasAskedForIsMissed) {
   run("no_memory", "shared");
-  expect_exit_code(9);
+  expect_exit_code(7);
   expect_output(
-      "main: ranks of a host cannot share memory: rank 1 cannot allocate 4100 KiB of shared "
+      "rank 0: ranks of a host cannot share memory: rank 1 cannot allocate 4100 KiB of shared "
       "memory");
 }
 
