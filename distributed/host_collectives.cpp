@@ -7,10 +7,13 @@
 namespace tupelo {
 namespace {
 
-// Between its stages a chunk stays in the second-level cache.
-constexpr std::size_t kHostChunkBytes = 512u << 10;
+// On one host the chunks that are between their stages should stay in the second-level cache, but
+// a slice should cost more than the wait for it.
+constexpr std::size_t kHostSliceBytes = 16u << 10;
+constexpr std::size_t kLeastHostChunkBytes = 128u << 10;
+constexpr std::size_t kMostHostChunkBytes = 512u << 10;
 // Messages between hosts are a fraction of a chunk, and should cost more than their start.
-constexpr std::size_t kHierarchyChunkBytes = 2u << 20;
+constexpr std::size_t kHierarchyChunkBytes = 1u << 20;
 // Up to here it costs more to wait for slices of others than to reduce everything oneself.
 constexpr std::size_t kSmallBytes = 8u << 10;
 
@@ -29,7 +32,9 @@ HostCollectives::HostCollectives(MpiExchange& exchange, Topology topology,
 }
 
 std::size_t HostCollectives::chunk_bytes(const Topology& topology) {
-  return topology.host_count() > 1 ? kHierarchyChunkBytes : kHostChunkBytes;
+  if (topology.host_count() > 1) return kHierarchyChunkBytes;
+  return std::clamp(kHostSliceBytes * topology.neighbours().size(), kLeastHostChunkBytes,
+                    kMostHostChunkBytes);
 }
 
 void HostCollectives::run(const Collective& collective) {

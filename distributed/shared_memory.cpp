@@ -119,8 +119,7 @@ void SharedMemory::map(int descriptor) {
   if (fstat(descriptor, &status) != 0 || status.st_size != static_cast<off_t>(address_.bytes)) {
     throw_errno(EINVAL, "shared memory is not of the size that was announced");
   }
-  void* data = mmap(nullptr, address_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                    descriptor, 0);
+  void* data = mmap(nullptr, address_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) throw_errno(errno, "cannot map shared memory");
   data_ = static_cast<std::byte*>(data);
 }

@@ -151,7 +151,7 @@ int stopped(const Job& job) {
 int no_memory(const Job& job) {
   std::signal(SIGXFSZ, SIG_IGN);
   if (job.rank() == 1) {
-    const rlimit limit{1 << 20, 1 << 20};
+    const rlimit limit{1 << 19, 1 << 19};
     setrlimit(RLIMIT_FSIZE, &limit);
   }
   try {

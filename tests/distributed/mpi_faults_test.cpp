@@ -211,7 +211,7 @@ TEST_F(SharedMemoryFaults, WithoutMemoryToShareAutoSendsMessagesAndSaysSo) {
   expect_exit_code(0);
   for (const char* rank : {"rank 0", "rank 1", "rank 2"}) {
     expect_output(std::string(rank) +
-                  ": mpi in messages, since rank 1 cannot allocate 4100 KiB of shared memory");
+                  ": mpi in messages, since rank 1 cannot allocate 1028 KiB of shared memory");
   }
 }
 
@@ -219,7 +219,7 @@ TEST_F(SharedMemoryFaults, MemoryThatWasAskedForIsMissed) {
   run("no_memory", "shared");
   expect_exit_code(7);
   expect_output(
-      "rank 0: ranks of a host cannot share memory: rank 1 cannot allocate 4100 KiB of shared "
+      "rank 0: ranks of a host cannot share memory: rank 1 cannot allocate 1028 KiB of shared "
       "memory");
 }
 

@@ -16,8 +16,8 @@ torch::Device test_device() { return torch::kCPU; }
 void on_every_rank(int world_size, const std::function<void(Communicator&)>& body) {
   constexpr Route kRoute = Route::TUPELO_TEST_ROUTE;
   const Placement one_host(static_cast<std::size_t>(world_size), 0);
-  const auto placements =
-      kRoute == Route::kHierarchical ? placements_of(world_size) : std::vector<Placement>{one_host};
+  const auto placements = kRoute == Route::kHierarchical ? few_placements_of(world_size)
+                                                         : std::vector<Placement>{one_host};
   for (const auto& placement : placements) {
     SCOPED_TRACE("hosts of ranks: " + describe(placement));
     const auto communicator = make_mpi_communicator(

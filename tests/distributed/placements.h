@@ -34,4 +34,17 @@ inline std::vector<Placement> placements_of(int world_size) {
   return {all.begin(), all.end()};
 }
 
+// Those of several shared hosts that differ most, for suites of many tests.
+inline std::vector<Placement> few_placements_of(int world_size) {
+  std::set<Placement> all;
+  for (const bool take_turns : {false, true}) {
+    Placement placement;
+    for (int rank = 0; rank < world_size; ++rank) {
+      placement.push_back(take_turns ? rank % 2 : rank * 2 / world_size);
+    }
+    all.insert(placement);
+  }
+  return {all.begin(), all.end()};
+}
+
 }  // namespace tupelo::testing

@@ -21,8 +21,8 @@ using testing::mpi_runtime;
 using testing::Placement;
 
 constexpr std::int64_t kSmallBytes = 8 << 10;
-constexpr std::int64_t kHostChunkBytes = 512 << 10;
-constexpr std::int64_t kHierarchyChunkBytes = 2 << 20;
+constexpr std::int64_t kHostChunkBytes = 128 << 10;
+constexpr std::int64_t kHierarchyChunkBytes = 1 << 20;
 
 int world_size() { return mpi_runtime().world_size(); }
 
