@@ -161,7 +161,9 @@ std::vector<ConfigEntry> model_entries() {
           "absolute positions in front of the last layer alone: none, emd or \"emd(steps=2)\""),
       text(
           "model.recompute", [](auto& c) -> auto& { return c.model.recompute; },
-          "layers whose activations are recomputed in backward: none, all or \"0-3+6\"",
+          "what backward computes again instead of keeping it: none, full, attention, ffn, "
+          "every-K, "
+          "\"0-3:attention,4-7:full\" or auto:BYTES, the least work that fits (auto:6GiB)",
           "recompute"),
   };
 }

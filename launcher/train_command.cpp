@@ -272,6 +272,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   std::unique_ptr<RunClaim> claim;  // once nothing is wrong with the settings: it may replace a run
   on_rank_zero(control, [&] { claim = claim_folder(folder, line); });
   introduce(builder, corpora, session, console);
+  console.line(trainer->recompute_text());
   trainer->restore();
   on_rank_zero(control, [&] {
     nlohmann::ordered_json origin;

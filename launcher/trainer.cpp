@@ -10,6 +10,7 @@
 #include "launcher/device_batch.h"
 #include "launcher/held_out_probe.h"
 #include "launcher/initial_weights.h"
+#include "launcher/memory_forecast.h"
 #include "launcher/model_parameters.h"
 #include "launcher/stop_signal.h"
 #include "launcher/value_text.h"
@@ -98,6 +99,7 @@ Trainer::Trainer(TrainerContext context)
     context_.initial->load_into(*model_);
   }
   model_->to(context_.device);
+  recompute_text_ = resolve_recompute(*model_, config);
   position_parameters_ = position_tensors_of(*model_);
   order_ = order_of(context_.corpora, config.data);
   const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };

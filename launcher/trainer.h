@@ -55,6 +55,8 @@ class Trainer {
   void restore();
   // Whether restore() found a checkpoint.
   bool resumed() const { return resumed_; }
+  // "recompute none": what backward computes again, and how that was chosen.
+  const std::string& recompute_text() const { return recompute_text_; }
   // Runs to the last step, or until a signal; saves at the end either way.
   ExitCode train();
 
@@ -88,6 +90,7 @@ class Trainer {
   TrainerContext context_;
   TrainingLog log_;
   std::shared_ptr<RobertaForMaskedLm> model_;
+  std::string recompute_text_;
   std::vector<torch::Tensor> position_parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientReducer> reducer_;
