@@ -6,7 +6,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "model/attention.h"
@@ -34,9 +33,7 @@ class SelfAttention : public torch::nn::Module {
  private:
   torch::Tensor split_heads(const torch::Tensor& projected) const;
   torch::Tensor merge_heads(const torch::Tensor& heads, bool complex) const;
-  using Map = std::function<torch::Tensor(const torch::Tensor&)>;
-  AttentionTerms with_projected_rows(AttentionTerms terms, const Map& key_map,
-                                     const Map& query_map) const;
+  AttentionTerms with_projected_rows(AttentionTerms terms) const;
 
   std::int64_t heads_;
   double dropout_;

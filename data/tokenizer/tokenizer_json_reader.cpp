@@ -54,8 +54,7 @@ class Part {
     refuse_member(key, valid);
   }
   void allow_only(std::initializer_list<const char*> keys) const {
-    for (const auto& item : json_.items()) {
-      const std::string& key = item.key();
+    for (const auto& [key, value] : json_.items()) {
       const auto same = [&](const char* known) { return key == known; };
       if (std::none_of(keys.begin(), keys.end(), same)) {
         refuse(std::string("has the key '").append(key).append("', which is not known here"));
