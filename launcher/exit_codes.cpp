@@ -44,9 +44,9 @@ std::string sentence_of_files(const std::filesystem::filesystem_error& error) {
   std::string action = error.what();
   if (action.starts_with(prefix)) action.erase(0, prefix.size());
   action.resize(std::min(action.size(), action.find(": ")));
-  if (!error.path1().empty()) action += " " + error.path1().string();
-  if (!error.path2().empty()) action += " to " + error.path2().string();
-  return action + ": " + error.code().message();
+  if (!error.path1().empty()) action.append(" ").append(error.path1().string());
+  if (!error.path2().empty()) action.append(" to ").append(error.path2().string());
+  return action.append(": ").append(error.code().message());
 }
 
 }  // namespace
