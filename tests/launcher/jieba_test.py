@@ -57,7 +57,7 @@ class Fetching(tupelo_runs.RunTest):
 
     def test_fetched_once_and_equal_to_the_named_file(self):
         self.pack(DICTIONARY.read_bytes())
-        for output, ranks in (("first", 2), ("again", 0)):
+        for output, ranks in (("first", 0), ("again", 2)):
             result = self.prepared(output, ranks=ranks)
             self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(self.log.read_text().splitlines()), 1)

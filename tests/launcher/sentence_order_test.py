@@ -155,7 +155,7 @@ class SentenceOrder(tupelo_runs.RunTest):
     def test_without_it_nothing_is_different(self):
         options = {"train__steps": 4, "train__validate_every": 4, "data__packing": "doc"}
         self.train("plain", **options)
-        self.train("off", objective__sop_weight=0, objective__sop_pairs="static", **options)
+        self.train("off", objective__sop_weight=0, **options)
         self.assertEqual(tupelo_runs.losses(self.folder / "plain"), tupelo_runs.losses(self.folder / "off"))
         self.assertEqual(self.tensors("plain", "model"), self.tensors("off", "model"))
         self.assertFalse([name for name in self.tensors("off", "model") if "sop" in name or "pooler" in name])
