@@ -63,10 +63,10 @@ TEST(InputPosition, RefusesWhatItDoesNotKnow) {
   expect_refusal("sinusoidal(layout=up)", "valid: interleaved|concat|t2t");
   expect_refusal("floater(delta=0)", "a number > 0");
   expect_refusal("floater(delta=0.1,delta=0.2)", "given twice");
-  expect_refusal("conv(kernel=4)", "kernel=4 must be odd");
+  expect_refusal("conv(kernel=4)", "an odd integer from 3 to 1023");
   expect_refusal("learned-hier(base=2)", "base=2 reaches 4 of the 9 positions");
   expect_refusal("learned-hier(alpha=0.5)", "differ from 0.5");
-  expect_refusal("learned-hier(alpha=1.5)", "between 0 and 1");
+  expect_refusal("learned-hier(alpha=1.5)", "> 0 and < 1 other than 0.5");
   InputContext odd = small_context();
   odd.hidden_size = 7;
   for (const std::string text : {"sinusoidal", "sinusoidal(trainable=true)"}) {

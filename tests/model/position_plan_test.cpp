@@ -94,8 +94,8 @@ TEST(PositionPlan, MalformedEntriesShowTheText) {
   expect_refusal("", "has no ':'");
   expect_refusal("all:none,", "has no ':'");
   expect_refusal("tupe-r", "entry 'tupe-r' has no ':'");
-  expect_refusal("x-3:none", "'x' is no layer");
-  expect_refusal("-3:none", "'' is no layer");
+  expect_refusal("x-3:none", "'x-3' is no layer");
+  expect_refusal("-3:none", "'-3' is no layer");
   expect_refusal("1.5:none", "'1.5' is no layer");
   expect_refusal("all:tupe-r(", "unbalanced parentheses");
   expect_refusal("all:tupe-r(rel_bins=4))", "unbalanced parentheses");
@@ -111,10 +111,10 @@ TEST(PositionPlan, OptionsAreCheckedPerEncoding) {
   expect_refusal("all:tupe-full(pp=dott)",
                  "pp=dott is not valid (did you mean 'dot'?); valid: "
                  "relative|dot|both|none");
-  expect_refusal("all:tupe-r(rel_bins=x)", "an integer >= 4");
-  expect_refusal("all:tupe-r(rel_bins=2)", "an integer >= 4");
+  expect_refusal("all:tupe-r(rel_bins=x)", "an even integer from 4");
+  expect_refusal("all:tupe-r(rel_bins=2)", "an even integer from 4");
   expect_refusal("all:shaw(clip=100000000000)", "an integer >= 1 and <= 1048576");
-  expect_refusal("all:conv(kernel=99999999999)", "an integer >= 3 and <= 1023");
+  expect_refusal("all:conv(kernel=99999999999)", "an odd integer from 3 to 1023");
   expect_refusal("all:tupe-r(rel_bins=16,rel_bins=16)", "given twice");
   expect_refusal("all:tupe-r(share=layers)",
                  "share=layers is not valid (did you mean 'layer'?); valid: group|layer|model");
