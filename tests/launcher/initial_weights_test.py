@@ -245,6 +245,17 @@ class InitialWeights(tupelo_runs.RunTest):
         result = self.start("fresh", {"train.steps": 3})
         self.assert_error(result, USAGE, "--init-from", "no other one")
 
+    def test_a_run_goes_on_under_the_extension_it_began_with_only(self):
+        longer = {"extend": 72, "extend-policy": "hier", "extend-alpha": "0.3", "train.steps": 1}
+        run = self.started("extended", longer)
+        for change, words in (({"extend-policy": "copy", "extend-alpha": None}, ("copy", "hier with alpha 0.3")),
+                              ({"extend-alpha": "0.4"}, ("alpha 0.4", "alpha 0.3")),
+                              ({"extend": 96}, ("--extend is 96", "72 positions"))):
+            options = {name: value for name, value in {**longer, **change, "train.steps": 2}.items() if value}
+            self.assert_error(self.start("extended", options), USAGE, "--extend", *words)
+        self.started("extended", {**longer, "train.steps": 2})
+        self.assertEqual([record["step"] for record in tupelo_runs.records(run)], [1, 2])
+
     def test_another_vocabulary(self):
         text, corpus = self.folder / "other.txt", self.folder / "other"
         tupelo_runs.write_text(text, seed=11, alphabet=90)
