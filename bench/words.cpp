@@ -100,12 +100,11 @@ double mask_seconds(const Masker& masker, const Document& document, std::uint64_
     const std::uint64_t end = std::min(count, first + kRow);
     tokens.assign(document.ids.begin() + static_cast<std::ptrdiff_t>(first),
                   document.ids.begin() + static_cast<std::ptrdiff_t>(end));
-    const std::uint64_t flags_first = first - std::min(first, masker.flags_before());
-    const std::uint64_t flags_end = std::min(count, end + masker.flags_behind());
+    const TokenRange flags = masker.flags_for({first, end}, count);
     masked.clear();
     masker.mask(
-        epoch, 0, first, tokens,
-        {flags_first, std::span(document.word_start).subspan(flags_first, flags_end - flags_first)},
+        epoch, 0, count, first, tokens,
+        {flags.first, std::span(document.word_start).subspan(flags.first, flags.end - flags.first)},
         masked);
     masked_tokens += masked.size();
   }

@@ -1,6 +1,7 @@
 #include "data/batch_stream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "data/masker.h"
+#include "data/mixing.h"
 #include "data/sentence_pairs.h"
 
 namespace tupelo {
@@ -60,9 +62,11 @@ struct BatchStream::State {
   std::condition_variable_any changed;
   std::deque<std::vector<Batch>> ready;
   std::exception_ptr failure;
-  // Of each corpus's epoch last asked for; only the producer uses it.
+  Waits waits;
+  // Of each corpus's epoch and bin last asked for; only the producer uses it.
   struct EpochPermutation {
     std::uint64_t epoch = 0;
+    std::size_t bin = 0;
     std::optional<KeyedPermutation> permutation;
   };
   std::vector<EpochPermutation> permutations;
@@ -83,12 +87,17 @@ struct BatchStream::State {
   RowOfCorpus row_of(const SampleOrder::Step& step, std::uint64_t number) {
     const SampleOrder::Sample sample = reader.sample(step, number);
     EpochPermutation& known = permutations[sample.corpus];
-    if (!known.permutation || known.epoch != sample.epoch) {
+    const LengthBins* bins = order->bins(step.phase);
+    if (!known.permutation || known.epoch != sample.epoch || known.bin != step.bin) {
       known.epoch = sample.epoch;
-      known.permutation.emplace(order->plan(step.phase, sample.corpus).rows(), options.seed,
-                                sample.epoch);
+      known.bin = step.bin;
+      const std::uint64_t seed = bins ? hash_numbers(options.seed, step.bin) : options.seed;
+      known.permutation.emplace(
+          bins ? bins->rows(step.bin) : order->plan(step.phase, sample.corpus).rows(), seed,
+          sample.epoch);
     }
-    return {sample.corpus, (*known.permutation)(sample.index), sample.epoch};
+    const std::uint64_t place = (*known.permutation)(sample.index);
+    return {sample.corpus, bins ? bins->row(step.bin, place) : place, sample.epoch};
   }
 
   std::vector<RowSource> sources(std::size_t phase) const {
@@ -101,7 +110,7 @@ struct BatchStream::State {
 
   std::uint64_t micro_batch(const SampleOrder::Step& step) const {
     const std::int64_t tokens = options.micro_batch * options.sequence_length;
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(1, tokens / step.sequence_length));
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(1, tokens / step.longest_row));
   }
 
   std::vector<Batch> batches_of(std::int64_t number) {
@@ -158,13 +167,24 @@ BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
 BatchStream::~BatchStream() = default;
 
 std::vector<Batch> BatchStream::next() {
+  using Clock = std::chrono::steady_clock;
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [this] { return !state_->ready.empty() || state_->failure; });
+  if (state_->ready.empty()) {
+    const Clock::time_point start = Clock::now();
+    state_->changed.wait(lock, [this] { return !state_->ready.empty() || state_->failure; });
+    ++state_->waits.steps;
+    state_->waits.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  }
   if (state_->ready.empty()) std::rethrow_exception(state_->failure);
   std::vector<Batch> batches = std::move(state_->ready.front());
   state_->ready.pop_front();
   state_->changed.notify_all();
   return batches;
+}
+
+BatchStream::Waits BatchStream::waits() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->waits;
 }
 
 }  // namespace tupelo

@@ -78,6 +78,13 @@ class BatchStream {
   // went wrong in the background, at every call from then on.
   std::vector<Batch> next();
 
+  // The calls of next() so far that found no batch ready, and how long these took.
+  struct Waits {
+    std::uint64_t steps = 0;
+    double seconds = 0;
+  };
+  Waits waits() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -10,7 +10,7 @@ namespace tupelo {
 struct Bins {
   std::vector<std::uint64_t> first;  // one more than there are bins
   std::vector<std::uint64_t> items;
-  std::uint64_t count() const { return first.size() - 1; }
+  std::uint64_t count() const { return first.empty() ? 0 : first.size() - 1; }
 };
 
 // Best fit decreasing: the largest item first, each into the fullest bin that still holds it. Never

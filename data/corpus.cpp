@@ -1,7 +1,10 @@
 #include "data/corpus.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "data/corpus_index.h"
 #include "data/shard.h"
@@ -9,18 +12,39 @@
 
 namespace tupelo {
 
-struct ShardedCorpus::State {
+struct ShardedCorpus::State : DocumentTable {
   CorpusInfo info;
   std::vector<ShardSummary> summaries;
-  std::vector<Shard> shards;
+  std::vector<Part> counts;                       // of each shard, from the index
   std::vector<std::uint64_t> first_documents{0};  // of each shard, and the end
-  std::vector<std::uint64_t> document_offsets{0};
+  std::uint64_t tokens = 0;
 
-  void open(const std::filesystem::path& folder, Split split);
-  void append(Shard shard);
+  // Where documents begin is asked for each row, so an open shard keeps it in memory: 4 bytes for
+  // each document.
+  struct OpenShard {
+    OpenShard(const std::filesystem::path& file, const ShardIdentity& identity,
+              const ShardSummary& summary);
+    std::uint64_t offset(std::uint64_t document) const {
+      return wide_offsets.empty() ? offsets.at(document) : wide_offsets.at(document);
+    }
+
+    Shard shard;
+    std::vector<std::uint32_t> offsets;
+    std::vector<std::uint64_t> wide_offsets;  // of a shard of 2^32 tokens or more, instead
+  };
+
+  State(const std::filesystem::path& folder, Split split);
+  const OpenShard& shard(std::size_t index) const;
+  std::size_t open_shards() const;
+  const std::vector<std::uint64_t>& all_offsets() const;
+
+  const std::vector<Part>& parts() const override { return counts; }
+  std::uint64_t offset(std::size_t part, std::uint64_t document) const override {
+    return shard(part).offset(document);
+  }
 
   struct Place {
-    const Shard& shard;
+    const OpenShard& shard;
     std::uint64_t document;  // of the shard
   };
   Place place(std::uint64_t document) const;
@@ -30,45 +54,77 @@ struct ShardedCorpus::State {
     std::uint64_t first;
   };
   Span span(std::uint64_t document, std::uint64_t first, std::uint64_t count) const;
+
+ private:
+  struct Slot {
+    std::unique_ptr<const OpenShard> owned;
+    std::atomic<const OpenShard*> opened = nullptr;
+  };
+
+  std::filesystem::path folder_;
+  ShardIdentity identity_;
+  mutable std::mutex opening_;
+  mutable std::vector<Slot> slots_;
+  mutable std::mutex collecting_;
+  mutable std::vector<std::uint64_t> offsets_;
 };
 
-void ShardedCorpus::State::open(const std::filesystem::path& folder, Split split) {
+ShardedCorpus::State::OpenShard::OpenShard(const std::filesystem::path& file,
+                                           const ShardIdentity& identity,
+                                           const ShardSummary& summary)
+    : shard(file, identity, summary) {
+  wide_offsets.resize(shard.documents() + 1);
+  shard.read_offsets(0, wide_offsets.size(), wide_offsets.data());
+  if (shard.tokens() > UINT32_MAX) return;
+  offsets.assign(wide_offsets.begin(), wide_offsets.end());
+  wide_offsets = {};
+}
+
+ShardedCorpus::State::State(const std::filesystem::path& folder, Split split) : folder_(folder) {
   const CorpusIndex index = read_corpus_index(folder);
   info = index.info;
   summaries = index.shards(split);
-  const ShardIdentity identity = shard_identity(info, split);
-  shards.reserve(summaries.size());
+  identity_ = shard_identity(info, split);
   for (const ShardSummary& summary : summaries) {
-    const std::filesystem::path file = folder / summary.file;
-    // Both before HDF5 looks inside: the library is not safe against damaged structure.
-    const MappedFile mapped(file);
-    const std::uint64_t bytes = mapped.bytes().size();
-    if (bytes != summary.bytes) {
-      throw CorpusError(file.string() + ": has " + std::to_string(bytes) +
-                        " bytes, but index.json says " + std::to_string(summary.bytes));
-    }
-    if (structure_digest(mapped.bytes(), summary.payload) != summary.structure_sha256) {
-      throw CorpusError(
-          file.string() +
-          ": is damaged outside its datasets: the SHA-256 of its structure is not the "
-          "one in index.json");
-    }
-    Shard shard(file, identity);
-    if (shard.tokens() != summary.tokens || shard.documents() != summary.documents) {
-      throw CorpusError(file.string() +
-                        ": its counts of tokens and documents are not those in index.json");
-    }
-    append(std::move(shard));
+    counts.push_back({summary.documents, summary.tokens});
+    first_documents.push_back(first_documents.back() + summary.documents);
+    tokens += summary.tokens;
   }
+  slots_ = std::vector<Slot>(summaries.size());
 }
 
-void ShardedCorpus::State::append(Shard shard) {
-  const std::uint64_t base = document_offsets.back();
-  for (std::uint64_t d = 1; d <= shard.documents(); ++d) {
-    document_offsets.push_back(base + shard.offset(d));
+const ShardedCorpus::State::OpenShard& ShardedCorpus::State::shard(std::size_t index) const {
+  Slot& slot = slots_[index];
+  if (const OpenShard* opened = slot.opened.load(std::memory_order_acquire)) return *opened;
+  const std::lock_guard lock(opening_);
+  if (!slot.owned) {
+    const ShardSummary& summary = summaries[index];
+    slot.owned = std::make_unique<const OpenShard>(folder_ / summary.file, identity_, summary);
+    slot.opened.store(slot.owned.get(), std::memory_order_release);
   }
-  first_documents.push_back(first_documents.back() + shard.documents());
-  shards.push_back(std::move(shard));
+  return *slot.owned;
+}
+
+std::size_t ShardedCorpus::State::open_shards() const {
+  const std::lock_guard lock(opening_);
+  return static_cast<std::size_t>(std::count_if(
+      slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.owned != nullptr; }));
+}
+
+const std::vector<std::uint64_t>& ShardedCorpus::State::all_offsets() const {
+  const std::lock_guard lock(collecting_);
+  if (!offsets_.empty()) return offsets_;
+  std::vector<std::uint64_t> offsets{0};
+  offsets.reserve(first_documents.back() + 1);
+  for (std::size_t part = 0; part < counts.size(); ++part) {
+    const std::uint64_t base = offsets.back();
+    const OpenShard& of_part = shard(part);
+    for (std::uint64_t d = 1; d <= counts[part].documents; ++d) {
+      offsets.push_back(base + of_part.offset(d));
+    }
+  }
+  offsets_ = std::move(offsets);
+  return offsets_;
 }
 
 ShardedCorpus::State::Place ShardedCorpus::State::place(std::uint64_t document) const {
@@ -76,25 +132,26 @@ ShardedCorpus::State::Place ShardedCorpus::State::place(std::uint64_t document) 
     throw std::out_of_range("document " + std::to_string(document) + " is not in the corpus");
   }
   const auto after = std::upper_bound(first_documents.begin(), first_documents.end(), document);
-  const std::size_t shard = static_cast<std::size_t>(after - first_documents.begin()) - 1;
-  return {shards[shard], document - first_documents[shard]};
+  const std::size_t index = static_cast<std::size_t>(after - first_documents.begin()) - 1;
+  return {shard(index), document - first_documents[index]};
 }
 
 ShardedCorpus::State::Span ShardedCorpus::State::span(std::uint64_t document, std::uint64_t first,
                                                       std::uint64_t count) const {
   const Place at = place(document);
-  const std::uint64_t begin = document_offsets[document];
-  const std::uint64_t length = document_offsets[document + 1] - begin;
+  const std::uint64_t begin = at.shard.offset(at.document);
+  const std::uint64_t length = at.shard.offset(at.document + 1) - begin;
   if (first > length || count > length - first) {
     throw std::out_of_range("document " + std::to_string(document) + " has only " +
                             std::to_string(length) + " tokens");
   }
-  return {at.shard, at.shard.offset(at.document) + first};
+  return {at.shard.shard, begin + first};
 }
 
-ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split)
-    : state_(std::make_unique<State>()) {
-  state_->open(folder, split);
+ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split, Open open)
+    : state_(std::make_shared<State>(folder, split)) {
+  if (open == Open::kWhenRead) return;
+  for (std::size_t i = 0; i < state_->summaries.size(); ++i) state_->shard(i);
 }
 
 ShardedCorpus::~ShardedCorpus() = default;
@@ -103,9 +160,16 @@ ShardedCorpus::ShardedCorpus(ShardedCorpus&&) noexcept = default;
 const CorpusInfo& ShardedCorpus::info() const { return state_->info; }
 const std::vector<ShardSummary>& ShardedCorpus::shards() const { return state_->summaries; }
 std::uint64_t ShardedCorpus::documents() const { return state_->first_documents.back(); }
-std::uint64_t ShardedCorpus::tokens() const { return state_->document_offsets.back(); }
+std::uint64_t ShardedCorpus::tokens() const { return state_->tokens; }
+std::size_t ShardedCorpus::open_shards() const { return state_->open_shards(); }
+std::shared_ptr<const DocumentTable> ShardedCorpus::document_table() const { return state_; }
 const std::vector<std::uint64_t>& ShardedCorpus::document_offsets() const {
-  return state_->document_offsets;
+  return state_->all_offsets();
+}
+
+std::uint64_t ShardedCorpus::length(std::uint64_t document) const {
+  const State::Place at = state_->place(document);
+  return at.shard.offset(at.document + 1) - at.shard.offset(at.document);
 }
 
 void ShardedCorpus::read(std::uint64_t document, std::uint64_t first, std::uint64_t count,
@@ -116,25 +180,25 @@ void ShardedCorpus::read(std::uint64_t document, std::uint64_t first, std::uint6
 
 bool ShardedCorpus::begins_word(std::uint64_t document, std::uint64_t offset) const {
   const State::Span span = state_->span(document, offset, 1);
-  return span.shard.begins_word(span.first);
+  std::uint8_t flag = 0;
+  span.shard.read_word_starts(span.first, 1, &flag);
+  return flag != 0;
 }
 
 void ShardedCorpus::read_word_starts(std::uint64_t document, std::uint64_t first,
                                      std::uint64_t count, std::uint8_t* flags) const {
   const State::Span span = state_->span(document, first, count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    flags[i] = span.shard.begins_word(span.first + i) ? 1 : 0;
-  }
+  span.shard.read_word_starts(span.first, count, flags);
 }
 
 std::uint64_t ShardedCorpus::hash(std::uint64_t document) const {
   const State::Place place = state_->place(document);
-  return place.shard.hash(place.document);
+  return place.shard.shard.hash(place.document);
 }
 
 std::uint64_t ShardedCorpus::source(std::uint64_t document) const {
   const State::Place place = state_->place(document);
-  return place.shard.source(place.document);
+  return place.shard.shard.source(place.document);
 }
 
 void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t first,
@@ -144,13 +208,12 @@ void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t f
         "the corpus does not say where sentences begin: prepare it with sentence starts");
   }
   const State::Span span = state_->span(document, first, count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    flags[i] = span.shard.begins_sentence(span.first + i) ? 1 : 0;
-  }
+  span.shard.read_sentence_starts(span.first, count, flags);
 }
 
 void ShardedCorpus::verify_shard(std::size_t shard) const {
-  state_->shards.at(shard).verify(state_->summaries.at(shard).sha256);
+  const ShardSummary& summary = state_->summaries.at(shard);
+  state_->shard(shard).shard.verify(summary.sha256);
 }
 
 std::unique_ptr<Tokenizer> ShardedCorpus::load_tokenizer(const std::filesystem::path& folder) {

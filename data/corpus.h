@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "data/document_table.h"
 #include "data/errors.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace tupelo {
 
 enum class Split { kTrain, kHeldOut };
+
+// When the shards of a corpus are opened and checked: at once, or each when it is first read.
+enum class Open { kNow, kWhenRead };
 
 // What found the words of a corpus.
 struct SegmenterInfo {
@@ -50,14 +54,17 @@ struct ShardSummary {
   std::string structure_sha256;
 };
 
-// Read-only view of one split; shards are memory-mapped. Any thread may call const members.
+// Read-only view of one split. Whatever is read has been compared with its checksum; what is
+// damaged, or was changed since it was opened, is a CorpusError that names the file. Any thread may
+// call const members.
 // Documents are numbered through the shards in order, from 0; token offsets count from the start of
 // a document.
 class ShardedCorpus {
  public:
   // Checks index and the structure and size of every shard, not the content. Throws CorpusError
-  // that names the file, or std::system_error.
-  ShardedCorpus(const std::filesystem::path& folder, Split split);
+  // that names the file, or std::system_error. With kWhenRead it reads the index alone: what reads
+  // a shard for the first time checks it, and throws the same.
+  ShardedCorpus(const std::filesystem::path& folder, Split split, Open open = Open::kNow);
   ~ShardedCorpus();
   ShardedCorpus(ShardedCorpus&&) noexcept;
 
@@ -65,9 +72,15 @@ class ShardedCorpus {
   const std::vector<ShardSummary>& shards() const;
   std::uint64_t documents() const;
   std::uint64_t tokens() const;
+  // Documents by shard; may outlive the corpus.
+  std::shared_ptr<const DocumentTable> document_table() const;
+  // Tokens of document `d`.
+  std::uint64_t length(std::uint64_t document) const;
   // Tokens of document `d` start at this position of the split's token stream; size documents()
-  // + 1.
+  // + 1. Opens every shard and is made when it is first asked for.
   const std::vector<std::uint64_t>& document_offsets() const;
+  // How many shards were opened so far.
+  std::size_t open_shards() const;
 
   // Copies tokens [first, first + count) of document `d`.
   void read(std::uint64_t document, std::uint64_t first, std::uint64_t count,
@@ -98,7 +111,7 @@ class ShardedCorpus {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace tupelo

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "data/errors.h"
-#include "data/mapped_file.h"
+#include "data/regular_file.h"
 
 namespace tupelo {
 namespace {
@@ -219,12 +219,13 @@ void sync_corpus_folder(const fs::path& folder) {
 }
 
 std::string read_corpus_text(const fs::path& file, std::size_t max_bytes) {
-  const MappedFile mapped(file);
-  const std::span<const std::byte> bytes = mapped.bytes();
-  if (bytes.size() > max_bytes) {
+  const RegularFile opened(file);
+  if (opened.bytes() > max_bytes) {
     throw CorpusError(file.string() + ": is larger than " + std::to_string(max_bytes) + " bytes");
   }
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  std::string text(opened.bytes(), '\0');
+  opened.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 WorkPlace work_place(const fs::path& output, const std::string& job) {

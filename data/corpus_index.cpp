@@ -317,9 +317,10 @@ CorpusIndex read_corpus_index(const fs::path& corpus) {
   if (reader.text(reader.root(), "format") != shard_layout::kFormat) {
     reader.refuse(std::string("key 'format' is not '") + shard_layout::kFormat + "'");
   }
-  if (reader.number(reader.root(), "version") != shard_layout::kVersion) {
-    reader.refuse("key 'version' is not " + std::to_string(shard_layout::kVersion) +
-                  ", the only one this program reads");
+  const std::uint64_t version = reader.number(reader.root(), "version");
+  if (version != shard_layout::kVersion) {
+    reader.refuse("key 'version' is " + std::to_string(version) + ", but this program reads " +
+                  std::to_string(shard_layout::kVersion) + " only: prepare the corpus again");
   }
   CorpusIndex index;
   index.info = read_info(reader);

@@ -73,9 +73,8 @@ class Rewriter {
 
   void copy(const Input& input, Split split, Range documents) {
     const ShardedCorpus& from = input.split(split);
-    const std::vector<std::uint64_t>& offsets = from.document_offsets();
     for (std::uint64_t d = documents.first; d < documents.end; ++d) {
-      const std::uint64_t length = offsets[d + 1] - offsets[d];
+      const std::uint64_t length = from.length(d);
       ids_.resize(length);
       starts_.resize(length);
       from.read(d, 0, length, ids_.data());

@@ -1,6 +1,7 @@
 #include "data/corpus_statistics.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "data/row_plan.h"
 
@@ -72,9 +73,10 @@ LengthStatistics length_statistics(const std::vector<std::uint64_t>& document_of
 std::vector<PaddingEstimate> padding_estimates(const std::vector<std::uint64_t>& document_offsets) {
   std::vector<PaddingEstimate> estimates;
   if (document_offsets.size() < 2) return estimates;
+  const auto documents = std::make_shared<DocumentOffsets>(document_offsets);
   for (const std::int64_t length : {128, 512}) {
     for (const Packing packing : {Packing::kFull, Packing::kDocument, Packing::kBestFit}) {
-      const std::uint64_t rows = RowPlan(document_offsets, packing, length).rows();
+      const std::uint64_t rows = RowPlan(documents, packing, length).rows();
       const auto places = static_cast<double>(rows) * static_cast<double>(length);
       const auto filled = static_cast<double>(
           filled_places(document_offsets, packing, static_cast<std::uint64_t>(length), rows));

@@ -12,12 +12,12 @@ namespace {
 
 using namespace hdf5_library;
 
-static_assert(std::endian::native == std::endian::little, "shards are little-endian and mapped");
+static_assert(std::endian::native == std::endian::little,
+              "elements are taken as they lie in memory");
 
 constexpr hsize_t kAlignedFromBytes = 64 * 1024;
 constexpr hsize_t kAlignmentBytes = 4096;
 constexpr std::size_t kGrowthBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr unsigned kDeflateLevel = 4;  // h5py's
 
@@ -39,52 +39,7 @@ hid_t library_type(ElementType type) {
   return -1;
 }
 
-const char* type_name(ElementType type) {
-  switch (type) {
-    case ElementType::kUint8:
-      return "uint8";
-    case ElementType::kUint16:
-      return "uint16";
-    case ElementType::kUint32:
-      return "uint32";
-    case ElementType::kUint64:
-      return "uint64";
-    case ElementType::kInt8:
-      return "int8";
-    case ElementType::kInt32:
-      return "int32";
-  }
-  return "?";
-}
-
-std::string names_of(const std::vector<ElementType>& types) {
-  std::string names;
-  for (const ElementType type : types) {
-    if (!names.empty()) names += " or ";
-    names += type_name(type);
-  }
-  return names;
-}
-
 }  // namespace
-
-std::uint64_t element_bytes(ElementType type) {
-  switch (type) {
-    case ElementType::kUint8:
-    case ElementType::kInt8:
-      return 1;
-    case ElementType::kUint16:
-      return 2;
-    case ElementType::kUint32:
-    case ElementType::kInt32:
-      return 4;
-    case ElementType::kUint64:
-      return 8;
-  }
-  return 0;
-}
-
-// ---- writing ----
 
 struct Hdf5Image::State {
   Handle access;
@@ -201,135 +156,6 @@ std::span<const std::byte> Hdf5Image::bytes() {
   void* memory = nullptr;
   check(size > 0 && H5Fget_vfd_handle(state_->file.get(), state_->access.get(), &memory) >= 0);
   return {*static_cast<const std::byte**>(memory), static_cast<std::size_t>(size)};
-}
-
-// ---- reading ----
-
-struct Hdf5Reader::State {
-  std::filesystem::path path;
-  std::uint64_t file_bytes;
-  Handle file;
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw CorpusError(path.string() + ": " + what);
-  }
-  void require(bool holds, const std::string& what) const {
-    if (!holds) refuse(what);
-  }
-};
-
-namespace {
-
-bool is_plain_contiguous(hid_t dataset) {
-  const Handle layout(H5Dget_create_plist(dataset), H5Pclose);
-  return layout.valid() && H5Pget_layout(layout.get()) == H5D_CONTIGUOUS &&
-         H5Pget_nfilters(layout.get()) == 0 && H5Pget_external_count(layout.get()) == 0;
-}
-
-// -1 unless the dataset has exactly one dimension of fixed, positive size.
-std::int64_t one_dimension(hid_t dataset) {
-  const Handle space(H5Dget_space(dataset), H5Sclose);
-  if (!space.valid() || H5Sget_simple_extent_type(space.get()) != H5S_SIMPLE ||
-      H5Sget_simple_extent_ndims(space.get()) != 1) {
-    return -1;
-  }
-  hsize_t size = 0, limit = 0;
-  H5Sget_simple_extent_dims(space.get(), &size, &limit);
-  const bool fits = size > 0 && size == limit && size < (std::uint64_t{1} << 60);
-  return fits ? static_cast<std::int64_t>(size) : -1;
-}
-
-// Empty unless `owner` has a scalar, fixed-length text attribute of a sensible size.
-std::string read_text(hid_t owner, const std::string& name) {
-  const Handle attribute(H5Aopen(owner, name.c_str(), H5P_DEFAULT), H5Aclose);
-  if (!attribute.valid()) return {};
-  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  const Handle stored(H5Aget_type(attribute.get()), H5Tclose);
-  if (!space.valid() || !stored.valid() || H5Sget_simple_extent_type(space.get()) != H5S_SCALAR ||
-      H5Tget_class(stored.get()) != H5T_STRING || H5Tis_variable_str(stored.get()) != 0) {
-    return {};
-  }
-  const std::size_t bytes = H5Tget_size(stored.get());
-  if (bytes == 0 || bytes > kMaxTextBytes) return {};
-  std::string text(bytes, '\0');
-  if (H5Aread(attribute.get(), stored.get(), text.data()) < 0) return {};
-  text.resize(std::min(text.find('\0'), text.size()));
-  return text;
-}
-
-}  // namespace
-
-Hdf5Reader::Hdf5Reader(const std::filesystem::path& file) {
-  const QuietLibrary quiet;
-  const std::uint64_t bytes = regular_file_bytes(file);
-  state_ = std::make_unique<State>(State{file, bytes, open_read_only(file)});
-}
-
-Hdf5Reader::~Hdf5Reader() {
-  const QuietLibrary quiet;
-  state_.reset();
-}
-
-DatasetPlace Hdf5Reader::dataset(const std::string& name,
-                                 const std::vector<ElementType>& types) const {
-  const QuietLibrary quiet;
-  const State& state = *state_;
-  const std::string subject = "dataset '" + name + "' ";
-  state.require(H5Lexists(state.file.get(), name.c_str(), H5P_DEFAULT) > 0, subject + "is missing");
-  state.require(is_hard_link_to(state.file.get(), name, H5O_TYPE_DATASET),
-                subject + "is not a dataset of this file itself");
-  const Handle dataset(H5Dopen2(state.file.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
-  state.require(dataset.valid(), subject + "cannot be opened");
-  state.require(is_plain_contiguous(dataset.get()),
-                subject + "is not stored contiguously, unfiltered and inside this file");
-
-  DatasetPlace place;
-  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
-  const auto match = std::find_if(types.begin(), types.end(), [&](ElementType candidate) {
-    return type.valid() && H5Tequal(type.get(), library_type(candidate)) > 0;
-  });
-  state.require(match != types.end(), subject + "is not of type " + names_of(types));
-  place.type = *match;
-
-  const std::int64_t count = one_dimension(dataset.get());
-  state.require(count > 0, subject + "does not have one dimension of fixed, positive size");
-  place.count = static_cast<std::uint64_t>(count);
-  const haddr_t offset = H5Dget_offset(dataset.get());
-  state.require(offset != HADDR_UNDEF && offset <= state.file_bytes &&
-                    place.count <= (state.file_bytes - offset) / element_bytes(place.type),
-                subject + "reaches past the end of the file");
-  place.offset = offset;
-  place.sha256 = read_text(dataset.get(), "sha256");
-  state.require(place.sha256.size() == 64, subject + "has no attribute 'sha256' of 64 hex digits");
-  return place;
-}
-
-bool Hdf5Reader::has_attribute(const std::string& name) const {
-  const QuietLibrary quiet;
-  return H5Aexists(state_->file.get(), name.c_str()) > 0;
-}
-
-std::uint64_t Hdf5Reader::integer_attribute(const std::string& name) const {
-  const QuietLibrary quiet;
-  const std::string problem = "attribute '" + name + "' is missing or not a single uint64";
-  const Handle attribute(H5Aopen(state_->file.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
-  state_->require(attribute.valid(), problem);
-  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
-  const Handle type(H5Aget_type(attribute.get()), H5Tclose);
-  std::uint64_t value = 0;
-  state_->require(space.valid() && type.valid() &&
-                      H5Sget_simple_extent_type(space.get()) == H5S_SCALAR &&
-                      H5Tequal(type.get(), H5T_STD_U64LE) > 0 &&
-                      H5Aread(attribute.get(), H5T_NATIVE_UINT64, &value) >= 0,
-                  problem);
-  return value;
-}
-
-std::string Hdf5Reader::text_attribute(const std::string& name) const {
-  const QuietLibrary quiet;
-  std::string text = read_text(state_->file.get(), name);
-  state_->require(!text.empty(), "attribute '" + name + "' is missing or not a short text");
-  return text;
 }
 
 }  // namespace tupelo

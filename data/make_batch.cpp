@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "data/batch_stream.h"
-#include "data/masker.h"
 #include "data/mixing.h"
+#include "data/piece_masker.h"
 #include "data/sentence_pairs.h"
 
 namespace tupelo {
@@ -31,18 +31,18 @@ struct MaskedPositions {
 class RowWriter {
  public:
   RowWriter(const ShardedCorpus& corpus, const DataOptions& options, MaskedPositions& result)
-      : corpus_(corpus), info_(corpus.info()), masker_(info_, options), result_(result) {}
+      : special_(corpus.info().special), pieces_(corpus, options), result_(result) {}
 
   // Fills ids[0, tokens_of(pieces, false)), which begin at `position` of the flat batch.
   void write(const Pieces& pieces, std::uint64_t epoch, std::int64_t position, std::int64_t* ids) {
     std::int64_t at = 0;
-    ids[at++] = info_.special.cls;
+    ids[at++] = special_.cls;
     for (const RowPlan::Piece& piece : pieces) {
       write_piece(piece, epoch, position + at, ids + at);
       at += static_cast<std::int64_t>(piece.count);
-      if (piece.separator) ids[at++] = info_.special.sep;
+      if (piece.separator) ids[at++] = special_.sep;
     }
-    ids[at] = info_.special.sep;
+    ids[at] = special_.sep;
   }
 
   // The same for pieces that are sequences; `documents` gets the number of each token's.
@@ -62,46 +62,19 @@ class RowWriter {
   void write_piece(const RowPlan::Piece& piece, std::uint64_t epoch, std::int64_t position,
                    std::int64_t* ids) {
     if (piece.count == 0) return;
-    tokens_.resize(piece.count);
-    corpus_.read(piece.document, piece.first, piece.count, tokens_.data());
-    check_ids(piece);
-    masked_.clear();
-    masker_.mask(epoch, piece.document, piece.first, tokens_, word_flags(piece), masked_);
-    for (const MaskedToken& token : masked_) {
+    pieces_.read(piece, epoch);
+    for (const MaskedToken& token : pieces_.masked()) {
       result_.positions.push_back(position + token.index);
       result_.labels.push_back(token.original);
       result_.hash +=
           mask_hash(epoch, piece.document, piece.first + token.index, token.replacement);
     }
-    std::copy(tokens_.begin(), tokens_.end(), ids);
+    std::copy(pieces_.tokens().begin(), pieces_.tokens().end(), ids);
   }
 
-  WordFlags word_flags(const RowPlan::Piece& piece) {
-    if (!masker_.needs_words()) return {};
-    const std::vector<std::uint64_t>& offsets = corpus_.document_offsets();
-    const std::uint64_t length = offsets[piece.document + 1] - offsets[piece.document];
-    const std::uint64_t first = piece.first - std::min(piece.first, masker_.flags_before());
-    const std::uint64_t end = std::min(length, piece.first + piece.count + masker_.flags_behind());
-    word_starts_.resize(end - first);
-    corpus_.read_word_starts(piece.document, first, end - first, word_starts_.data());
-    return {first, word_starts_};
-  }
-
-  void check_ids(const RowPlan::Piece& piece) const {
-    const std::uint32_t largest = *std::max_element(tokens_.begin(), tokens_.end());
-    if (largest < info_.vocab_size) return;
-    throw CorpusError("document " + std::to_string(piece.document) + " has token id " +
-                      std::to_string(largest) + ", but the vocabulary has " +
-                      std::to_string(info_.vocab_size) + " tokens: the corpus is damaged");
-  }
-
-  const ShardedCorpus& corpus_;
-  const CorpusInfo& info_;
-  Masker masker_;
+  const SpecialTokens& special_;
+  PieceMasker pieces_;
   MaskedPositions& result_;
-  std::vector<std::uint32_t> tokens_;
-  std::vector<std::uint8_t> word_starts_;
-  std::vector<MaskedToken> masked_;
 };
 
 torch::Tensor tensor_of(const std::vector<std::int64_t>& values) {

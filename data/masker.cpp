@@ -1,7 +1,10 @@
 #include "data/masker.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -11,11 +14,8 @@
 namespace tupelo {
 namespace {
 
-// Streams of the generator: one coin per token or word, what a chosen token becomes, and how long a
-// span is.
-constexpr std::uint64_t kChoice = 1;
+// Stream of the generator: what a chosen token becomes.
 constexpr std::uint64_t kReplacement = 2;
-constexpr std::uint64_t kLength = 3;
 
 constexpr std::int64_t kMostWordTokens = 1024;
 
@@ -25,24 +25,9 @@ std::uint64_t of_all_words(double share) {
 
 bool is_share(double value) { return value >= 0 && value <= 1; }
 
-// The coins of neighbouring tokens come from one Philox block: four words, four tokens.
-class Coins {
- public:
-  Coins(std::uint64_t key, std::uint64_t document) : key_(key), document_(document) {}
+constexpr std::uint64_t kNotChosen = ~std::uint64_t{0};
 
-  std::uint32_t at(std::uint64_t offset) {
-    if (offset / 4 != block_index_) {
-      block_index_ = offset / 4;
-      block_ = philox(block_index_, document_, key_);
-    }
-    return block_[offset % 4];
-  }
-
- private:
-  std::uint64_t key_, document_;
-  std::uint64_t block_index_ = ~std::uint64_t{0};
-  PhiloxBlock block_{};
-};
+std::uint64_t block_of(std::uint64_t offset) { return offset / kMaskBlock; }
 
 }  // namespace
 
@@ -51,14 +36,10 @@ Masker::Masker(const CorpusInfo& info, const DataOptions& options)
       seed_(options.seed),
       masking_(options.masking),
       unit_(options.masking == Masking::kToken ? MaskUnit::kToken : options.mask_unit),
-      spans_(options),
+      choice_(options),
       longest_word_(static_cast<std::uint64_t>(options.longest_word_tokens)),
-      chosen_below_(of_all_words(spans_.start())),
       mask_below_(of_all_words(options.mask_token_share)),
       random_below_(of_all_words(options.mask_token_share + options.random_token_share)) {
-  if (!is_share(options.mask_fraction)) {
-    throw std::invalid_argument("the mask fraction must lie between 0 and 1");
-  }
   if (!is_share(options.mask_token_share) || !is_share(options.random_token_share) ||
       options.mask_token_share + options.random_token_share > 1 + 1e-9) {
     throw std::invalid_argument(
@@ -74,94 +55,40 @@ Masker::Masker(const CorpusInfo& info, const DataOptions& options)
   }
 }
 
-// Masking of one run of tokens.
-class Masker::Pass {
- public:
-  Pass(const Masker& masker, std::uint64_t epoch, std::uint64_t document, std::uint64_t first,
-       std::span<std::uint32_t> tokens, std::vector<MaskedToken>& masked)
-      : masker_(masker),
-        coins_(hash_numbers(masker.seed_, epoch, kChoice), document),
-        length_key_(hash_numbers(masker.seed_, epoch, kLength)),
-        replacement_key_(hash_numbers(masker.seed_, epoch, kReplacement)),
-        document_(document),
-        first_(first),
-        tokens_(tokens),
-        masked_(masked) {}
-
-  void mask_tokens() {
-    for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      const std::uint64_t offset = first_ + i;
-      if (coins_.at(offset) < masker_.chosen_below_) mask_token(i, offset);
-    }
-  }
-
-  // `starts`: where words begin, from so far back that every span that reaches the tokens is seen.
-  void mask_words(std::span<const std::uint64_t> starts) {
-    const std::uint64_t end = first_ + tokens_.size();
-    for (std::size_t word = 0; word < starts.size() && starts[word] < end; ++word) {
-      enter_word(starts[word]);
-      if (words_left_ == 0) continue;
-      const std::uint64_t next = word + 1 < starts.size() ? std::min(starts[word + 1], end) : end;
-      for (std::uint64_t offset = std::max(starts[word], first_); offset < next; ++offset) {
-        mask_token(offset - first_, unit_at(offset, starts[word]));
-      }
-    }
-  }
-
-  // As many words as can reach into a document lie before its start, too: its first words are no
-  // different from any other.
-  void enter_words_before_the_document() {
-    for (std::uint64_t back = masker_.spans_.longest() - 1; back > 0; --back) enter_word(0 - back);
-  }
-
- private:
-  void enter_word(std::uint64_t start) {
-    if (words_left_ > 0) --words_left_;
-    if (coins_.at(start) >= masker_.chosen_below_) return;
-    const std::uint64_t length =
-        masker_.spans_.longest() == 1
-            ? 1
-            : masker_.spans_.length(philox(start, document_, length_key_)[0]);
-    if (length <= words_left_) return;
-    words_left_ = length;
-    span_ = start;
-  }
-
-  std::uint64_t unit_at(std::uint64_t offset, std::uint64_t word) const {
-    if (masker_.unit_ == MaskUnit::kToken) return offset;
-    return masker_.unit_ == MaskUnit::kWord ? word : span_;
-  }
-
-  void mask_token(std::size_t i, std::uint64_t unit) {
-    const std::uint32_t original = tokens_[i];
-    if (masker_.reserved(original)) return;
-    tokens_[i] = masker_.replacement(replacement_key_, document_, first_ + i, unit, original);
-    masked_.push_back({static_cast<std::uint32_t>(i), original, tokens_[i]});
-  }
-
-  const Masker& masker_;
-  Coins coins_;
-  std::uint64_t length_key_, replacement_key_, document_, first_;
-  std::span<std::uint32_t> tokens_;
-  std::vector<MaskedToken>& masked_;
-  std::uint64_t words_left_ = 0;  // of the span that reaches farthest, with the current one
-  std::uint64_t span_ = 0;        // where it begins
-};
-
-// A span reaches back longest() words with the current one, and whether a word is too long shows
-// within as many tokens as it may have.
-std::uint64_t Masker::flags_before() const {
-  return needs_words() ? (spans_.longest() + 1) * longest_word_ : 0;
+// From the first block with a word that may reach the tokens to the last with one that begins among
+// them. Whether a word that begins in a block is too long shows within as many tokens behind it as
+// it may have, and whether one reaches into the block from outside, within as many before.
+TokenRange Masker::flags_for(TokenRange tokens, std::uint64_t length) const {
+  const std::uint64_t reach = tokens.first - std::min(tokens.first, longest_word_ - 1);
+  const std::uint64_t first = block_of(reach) * kMaskBlock;
+  const std::uint64_t end = (block_of(tokens.end - 1) + 1) * kMaskBlock;
+  return {first - std::min(first, longest_word_), std::min(length, end + longest_word_)};
 }
 
-std::uint64_t Masker::flags_behind() const { return needs_words() ? longest_word_ : 0; }
-
-// Offsets where words begin. The flags may begin or end inside a word: what was seen of it is then
-// longer than a word may be, or too far away to matter.
+// Offsets where words begin, those of a word that is too long one by one. The flags may begin or
+// end inside a word: what was seen of it is then longer than a word may be, or too far away to
+// matter.
 std::vector<std::uint64_t> Masker::word_starts(const WordFlags& words) const {
   const std::size_t count = words.starts.size();
+  std::vector<std::uint64_t> starts(count + 1);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    starts[found] = words.first + i;
+    found += words.starts[i] != 0 ? 1 : 0;
+  }
+  starts.resize(found);
+  std::uint64_t longest = 0, begin = words.first;
+  for (const std::uint64_t start : starts) {
+    longest = std::max(longest, start - begin);
+    begin = start;
+  }
+  longest = std::max(longest, words.first + count - begin);
+  return longest < longest_word_ ? starts : split_starts(words);
+}
+
+std::vector<std::uint64_t> Masker::split_starts(const WordFlags& words) const {
+  const std::size_t count = words.starts.size();
   std::vector<std::uint64_t> starts;
-  starts.reserve(count);
   for (std::size_t begin = 0; begin < count;) {
     std::size_t end = begin + 1;
     while (end < count && words.starts[end] == 0) ++end;
@@ -173,19 +100,72 @@ std::vector<std::uint64_t> Masker::word_starts(const WordFlags& words) const {
   return starts;
 }
 
-void Masker::mask(std::uint64_t epoch, std::uint64_t document, std::uint64_t first,
-                  std::span<std::uint32_t> tokens, const WordFlags& words,
-                  std::vector<MaskedToken>& masked) const {
-  Pass pass(*this, epoch, document, first, tokens, masked);
-  if (!needs_words()) {
-    pass.mask_tokens();
-    return;
-  }
+std::vector<ChosenWord> Masker::choose_words(std::uint64_t epoch, std::uint64_t document,
+                                             std::uint64_t length, TokenRange tokens,
+                                             const WordFlags& words) const {
   const std::vector<std::uint64_t> starts = word_starts(words);
-  const auto behind = std::upper_bound(starts.begin(), starts.end(), first);
-  const auto index = static_cast<std::uint64_t>(behind - starts.begin());
-  if (index < spans_.longest()) pass.enter_words_before_the_document();
-  pass.mask_words(std::span(starts).subspan(index - std::min(index, spans_.longest())));
+  const auto behind = std::upper_bound(starts.begin(), starts.end(), tokens.first);
+  if (behind == starts.begin()) throw std::logic_error("word flags begin behind the tokens");
+  std::uint64_t number = block_of(*std::prev(behind));
+  auto begin = std::lower_bound(starts.begin(), behind, number * kMaskBlock);
+  std::vector<ChosenWord> chosen;
+  chosen.reserve(kMaskBlock);
+  for (; number <= block_of(tokens.end - 1); ++number) {
+    const auto end = std::lower_bound(begin, starts.end(), (number + 1) * kMaskBlock);
+    if (begin == end) continue;
+    choice_.choose(epoch,
+                   {.document = document,
+                    .number = number,
+                    .starts = {begin, end},
+                    .end = end == starts.end() ? length : *end},
+                   chosen);
+    begin = end;
+  }
+  return chosen;
+}
+
+std::vector<ChosenWord> Masker::choose_tokens(std::uint64_t epoch, std::uint64_t document,
+                                              std::uint64_t length, TokenRange tokens) const {
+  std::vector<ChosenWord> chosen;
+  chosen.reserve(kMaskBlock);
+  std::array<std::uint64_t, kMaskBlock> starts;
+  for (std::uint64_t number = block_of(tokens.first); number <= block_of(tokens.end - 1);
+       ++number) {
+    const std::uint64_t begin = number * kMaskBlock;
+    const std::uint64_t end = std::min(begin + kMaskBlock, length);
+    std::iota(starts.begin(), starts.begin() + static_cast<std::ptrdiff_t>(end - begin), begin);
+    choice_.choose(epoch,
+                   {.document = document,
+                    .number = number,
+                    .starts = std::span(starts).first(end - begin),
+                    .end = end},
+                   chosen);
+  }
+  return chosen;
+}
+
+void Masker::mask(std::uint64_t epoch, std::uint64_t document, std::uint64_t length,
+                  std::uint64_t first, std::span<std::uint32_t> tokens, const WordFlags& words,
+                  std::vector<MaskedToken>& masked) const {
+  if (tokens.empty()) return;
+  const TokenRange range{first, first + tokens.size()};
+  std::vector<std::uint64_t> units(tokens.size(), kNotChosen);
+  for (const ChosenWord& word : needs_words() ? choose_words(epoch, document, length, range, words)
+                                              : choose_tokens(epoch, document, length, range)) {
+    const std::uint64_t end = std::min(word.end, range.end);
+    for (std::uint64_t offset = std::max(word.begin, first); offset < end; ++offset) {
+      units[offset - first] = unit_ == MaskUnit::kToken  ? offset
+                              : unit_ == MaskUnit::kWord ? word.begin
+                                                         : word.span;
+    }
+  }
+  const std::uint64_t key = hash_numbers(seed_, epoch, kReplacement);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::uint32_t original = tokens[i];
+    if (units[i] == kNotChosen || reserved(original)) continue;
+    tokens[i] = replacement(key, document, first + i, units[i], original);
+    masked.push_back({static_cast<std::uint32_t>(i), original, tokens[i]});
+  }
 }
 
 // A unit is replaced in one manner throughout, by random tokens that differ from each other.

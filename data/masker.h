@@ -7,7 +7,7 @@
 
 #include "data/corpus.h"
 #include "data/data_options.h"
-#include "data/span_law.h"
+#include "data/mask_choice.h"
 
 namespace tupelo {
 
@@ -16,54 +16,63 @@ struct MaskedToken {
   std::uint32_t original, replacement;
 };
 
+// A stretch of a document.
+struct TokenRange {
+  std::uint64_t first, end;
+};
+
 // Flags of where words begin, for document tokens [first, first + starts.size()).
 struct WordFlags {
   std::uint64_t first = 0;
   std::span<const std::uint8_t> starts;
 };
 
-// Tokens, words or spans of words are chosen by coins, one for each token or word, thrown by a
-// counter-based generator at (seed, epoch, document, offset of the token or of the word's first
-// token). A span that begins at a word has its length from the generator at the same place. So
-// masks depend on nothing else: not on rank, batch, row or sequence length. The budget is kept in
-// expectation: every token that is not reserved is masked with probability `mask_fraction` (see
-// span_law.h); with independent coins, its standard deviation over n tokens is that of n / k coins,
-// k being 1 for tokens and of the order of a word's or span's tokens else. Reserved ids (see
-// CorpusInfo) are never chosen and never drawn as replacements. data/FORMAT.md has the law in full.
+// Which law masks follow. A run keeps to one: what it has masked is part of what it is.
+inline constexpr int kMaskLaw = 2;
+
+// Words, spans of words or tokens are chosen by MaskChoice, block by block of a document, with a
+// counter-based generator. So masks are a function of (seed, epoch, document, token offset) and
+// the words around it: not of rank, batch, row or sequence length. Reserved ids (see CorpusInfo)
+// are never replaced and never drawn as replacements. data/FORMAT.md has the law in full.
 class Masker {
  public:
   // Keeps a reference to `info`. Throws std::invalid_argument on shares or lengths out of range,
   // CorpusError when the vocabulary has no ordinary token to draw.
   Masker(const CorpusInfo& info, const DataOptions& options);
 
-  // How many tokens before and behind those to mask mask() wants word flags of; fewer only where
-  // the document begins or ends. All are 0 for kToken, which needs no flags.
+  // False for kToken, which needs no flags.
   bool needs_words() const { return masking_ != Masking::kToken; }
-  std::uint64_t flags_before() const;
-  std::uint64_t flags_behind() const;
+  // The tokens that mask() wants word flags of, for tokens [first, end) of a document of `length`
+  // tokens.
+  TokenRange flags_for(TokenRange tokens, std::uint64_t length) const;
 
-  // Tokens [first, first + tokens.size()) of a document. Replaces the chosen ones in place and
-  // appends them to `masked` in order.
-  void mask(std::uint64_t epoch, std::uint64_t document, std::uint64_t first,
+  // Tokens [first, first + tokens.size()) of a document of `length` tokens. Replaces the chosen
+  // ones in place and appends them to `masked` in order.
+  void mask(std::uint64_t epoch, std::uint64_t document, std::uint64_t length, std::uint64_t first,
             std::span<std::uint32_t> tokens, const WordFlags& words,
             std::vector<MaskedToken>& masked) const;
 
  private:
-  class Pass;
-
+  // The chosen ones of words that reach into tokens [first, end).
+  std::vector<ChosenWord> choose_words(std::uint64_t epoch, std::uint64_t document,
+                                       std::uint64_t length, TokenRange tokens,
+                                       const WordFlags& words) const;
+  std::vector<ChosenWord> choose_tokens(std::uint64_t epoch, std::uint64_t document,
+                                        std::uint64_t length, TokenRange tokens) const;
   bool reserved(std::uint32_t id) const;
   std::uint32_t ordinary_token(std::uint64_t random_bits) const;
   std::uint32_t replacement(std::uint64_t key, std::uint64_t document, std::uint64_t offset,
                             std::uint64_t unit, std::uint32_t original) const;
   std::vector<std::uint64_t> word_starts(const WordFlags& words) const;
+  std::vector<std::uint64_t> split_starts(const WordFlags& words) const;
 
   const CorpusInfo& info_;
   std::uint64_t seed_;
   Masking masking_;
   MaskUnit unit_;
-  SpanLaw spans_;
+  MaskChoice choice_;
   std::uint64_t longest_word_;
-  std::uint64_t chosen_below_, mask_below_, random_below_;  // of 2^32
+  std::uint64_t mask_below_, random_below_;  // of 2^32
 };
 
 // Hash whose wrapping sum stands for a set of masked tokens.

@@ -101,14 +101,17 @@ std::vector<Mixture::Draw> Mixture::block(std::uint64_t block) const {
   return draws;
 }
 
-std::uint64_t Mixture::drawn(std::size_t part, std::uint64_t samples) const {
-  if (parts() == 1) return samples;
+std::vector<std::uint64_t> Mixture::drawn(std::uint64_t samples) const {
+  if (parts() == 1) return {samples};
   const std::uint64_t blocks = samples / kBlock;
+  std::vector<std::uint64_t> counts;
+  for (std::size_t part = 0; part < parts(); ++part) {
+    counts.push_back(up_to(part, blocks) - before(part, blocks));
+  }
+  if (samples % kBlock == 0) return counts;
   const std::vector<Draw> last = block(blocks);
-  const auto of_part =
-      std::count_if(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(samples % kBlock),
-                    [part](const Draw& draw) { return draw.part == part; });
-  return up_to(part, blocks) - before(part, blocks) + static_cast<std::uint64_t>(of_part);
+  for (std::uint64_t i = 0; i < samples % kBlock; ++i) ++counts[last[i].part];
+  return counts;
 }
 
 std::vector<double> mixture_weights(const std::string& mixture,

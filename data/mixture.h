@@ -29,8 +29,11 @@ class Mixture {
   // Samples [block * kBlock, (block + 1) * kBlock).
   std::vector<Draw> block(std::uint64_t block) const;
 
-  // How many of the first `samples` samples come from `part`. Takes a block() at most.
-  std::uint64_t drawn(std::size_t part, std::uint64_t samples) const;
+  // How many of the first `samples` samples come from each part. Takes a block() at most.
+  std::vector<std::uint64_t> drawn(std::uint64_t samples) const;
+  std::uint64_t drawn(std::size_t part, std::uint64_t samples) const {
+    return drawn(samples)[part];
+  }
 
  private:
   // Samples of the first `part` + 1 parts in the first `blocks` blocks.

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "data/mixing.h"
 
 namespace tupelo {
 namespace {
 
+// Tells the order of the bins from that of a mixture.
+constexpr std::uint64_t kBinOrder = 1;
 constexpr std::uint64_t kWithoutEnd = std::numeric_limits<std::uint64_t>::max();
 
 struct Stretch {
@@ -35,6 +41,25 @@ std::vector<Stretch> stretches(const Ramp& ramp, std::int64_t last, const std::s
   return result;
 }
 
+std::uint64_t rounded_up(std::uint64_t samples, std::uint64_t rows) {
+  return (samples + rows - 1) / rows;
+}
+
+void check_length_bins(const DataOptions& options, std::size_t corpora) {
+  if (options.length_bins == 0) return;
+  if (options.length_bins < 0 || options.length_bins > 256) {
+    throw std::invalid_argument("length bins are 0 to 256, not " +
+                                std::to_string(options.length_bins));
+  }
+  if (options.packing != Packing::kDocument) {
+    throw std::invalid_argument("length bins are for rows that keep to one document each");
+  }
+  if (corpora > 1) {
+    throw std::invalid_argument("length bins are for a single corpus, not for a mixture of " +
+                                std::to_string(corpora));
+  }
+}
+
 // The last of `parts` that begins at or before `value`.
 template <typename Parts, typename Value, typename Begin>
 auto part_at(const Parts& parts, Value value, Begin begin) {
@@ -46,8 +71,13 @@ auto part_at(const Parts& parts, Value value, Begin begin) {
 
 }  // namespace
 
-SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options)
-    : corpora_(corpora.size()) {
+SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options,
+                         const PlanCache* plans)
+    : corpora_(corpora),
+      packing_(options.packing),
+      sentence_pairs_(options.sentence_pairs),
+      length_bins_(options.length_bins) {
+  check_length_bins(options, corpora.size());
   const auto lengths = stretches(options.length_ramp, options.sequence_length, "length ramp");
   const auto batches = stretches(options.batch_ramp, options.global_batch, "batch ramp");
   std::vector<double> weights;
@@ -57,20 +87,65 @@ SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOpti
     const bool last = p + 1 == lengths.size();
     Phase phase{begin, lengths[p].value, Mixture(weights, options.seed), {}, {}, kWithoutEnd};
     for (const MixturePart& part : corpora) {
-      phase.parts.push_back({RowPlan(*part.document_offsets, options.packing, lengths[p].value,
-                                     options.sentence_pairs)});
+      phase.parts.push_back(make_part(part, phase, options, plans));
       phase.rows += phase.parts.back().plan.rows();
     }
     const auto batch_at_begin =
         part_at(batches, begin, [](const Stretch& stretch) { return stretch.first_step; });
-    phase.stages.push_back({begin, batch_at_begin->value, 0});
+    add_stage(phase, begin, batch_at_begin->value);
     for (auto next = std::next(batch_at_begin);
          next != batches.end() && (last || next->first_step < lengths[p + 1].first_step); ++next) {
-      phase.stages.push_back(
-          {next->first_step, next->value, samples_before(phase, next->first_step)});
+      add_stage(phase, next->first_step, next->value);
     }
-    if (!last) phase.samples = samples_before(phase, lengths[p + 1].first_step);
+    if (!last) {
+      phase.end_step = lengths[p + 1].first_step;
+      phase.samples = samples_before(phase, phase.end_step);
+    }
     add_phase(std::move(phase));
+  }
+}
+
+SampleOrder::Part SampleOrder::make_part(const MixturePart& corpus, Phase& phase,
+                                         const DataOptions& options, const PlanCache* plans) const {
+  const auto tables = plans != nullptr
+                          ? plans->find(key_of(corpus, phase.sequence_length), *corpus.documents)
+                          : std::optional<PlanTables>();
+  RowPlan plan(corpus.documents, packing_, phase.sequence_length, sentence_pairs_, tables);
+  if (length_bins_ > 0 && plan.rows() > 0) {
+    phase.bins.emplace(corpus.documents, plan, static_cast<std::size_t>(length_bins_),
+                       tables ? &*tables : nullptr);
+    std::vector<double> rows;
+    for (std::size_t bin = 0; bin < phase.bins->count(); ++bin) {
+      rows.push_back(static_cast<double>(phase.bins->rows(bin)));
+    }
+    phase.bin_of_step.emplace(rows, hash_numbers(options.seed, kBinOrder));
+  }
+  return {std::move(plan)};
+}
+
+void SampleOrder::add_stage(Phase& phase, std::int64_t first_step, std::int64_t global_batch) {
+  Stage stage{first_step, global_batch, 0};
+  if (!phase.stages.empty()) stage.first_sample = samples_before(phase, first_step);
+  if (phase.bins) {
+    stage.bin_steps =
+        phase.bin_of_step->drawn(static_cast<std::uint64_t>(first_step - phase.first_step));
+    stage.bin_samples = phase.stages.empty() ? std::vector<std::uint64_t>(phase.bins->count())
+                                             : bin_samples_before(phase, first_step);
+  }
+  phase.stages.push_back(std::move(stage));
+}
+
+PlanKey SampleOrder::key_of(const MixturePart& part, std::int64_t sequence_length) const {
+  return {part.name, packing_, sequence_length, sentence_pairs_, length_bins_};
+}
+
+void SampleOrder::keep_plans(const PlanCache& plans) const {
+  for (const Phase& phase : phases_) {
+    for (std::size_t i = 0; i < corpora_.size(); ++i) {
+      PlanTables tables = phase.parts[i].plan.tables();
+      if (phase.bins) phase.bins->add_to(tables);
+      plans.keep(key_of(corpora_[i], phase.sequence_length), *corpora_[i].documents, tables);
+    }
   }
 }
 
@@ -79,11 +154,8 @@ void SampleOrder::add_phase(Phase phase) {
     const Phase& before = phases_.back();
     phase.epochs_before = before.epochs_before +
                           static_cast<double>(before.samples) / static_cast<double>(before.rows);
-    for (std::size_t corpus = 0; corpus < corpora_; ++corpus) {
-      const Part& part = before.parts[corpus];
-      const std::uint64_t rows = part.plan.rows();
-      const std::uint64_t drawn = before.mixture.drawn(corpus, before.samples);
-      phase.parts[corpus].first_epoch = part.first_epoch + (drawn + rows - 1) / rows;
+    for (std::size_t corpus = 0; corpus < corpora_.size(); ++corpus) {
+      phase.parts[corpus].first_epoch = epochs_before(before, corpus, before.end_step).end;
     }
   }
   phases_.push_back(std::move(phase));
@@ -93,19 +165,64 @@ const SampleOrder::Phase& SampleOrder::phase_of_step(std::int64_t step) const {
   return *part_at(phases_, step, [](const Phase& phase) { return phase.first_step; });
 }
 
+const SampleOrder::Stage& SampleOrder::stage_of_step(const Phase& phase, std::int64_t step) {
+  return *part_at(phase.stages, step, [](const Stage& candidate) { return candidate.first_step; });
+}
+
 std::uint64_t SampleOrder::samples_before(const Phase& phase, std::int64_t step) {
-  const auto stage =
-      part_at(phase.stages, step, [](const Stage& candidate) { return candidate.first_step; });
-  return stage->first_sample + static_cast<std::uint64_t>(step - stage->first_step) *
-                                   static_cast<std::uint64_t>(stage->global_batch);
+  const Stage& stage = stage_of_step(phase, step);
+  return stage.first_sample + static_cast<std::uint64_t>(step - stage.first_step) *
+                                  static_cast<std::uint64_t>(stage.global_batch);
+}
+
+std::vector<std::uint64_t> SampleOrder::bin_samples_before(const Phase& phase, std::int64_t step) {
+  const Stage& stage = stage_of_step(phase, step);
+  std::vector<std::uint64_t> samples = stage.bin_samples;
+  const auto steps = phase.bin_of_step->drawn(static_cast<std::uint64_t>(step - phase.first_step));
+  for (std::size_t bin = 0; bin < samples.size(); ++bin) {
+    samples[bin] +=
+        (steps[bin] - stage.bin_steps[bin]) * static_cast<std::uint64_t>(stage.global_batch);
+  }
+  return samples;
+}
+
+SampleOrder::OpenEpochs SampleOrder::epochs_before(const Phase& phase, std::size_t corpus,
+                                                   std::int64_t step) {
+  const Part& part = phase.parts[corpus];
+  if (!phase.bins) {
+    const std::uint64_t drawn = phase.mixture.drawn(corpus, samples_before(phase, step));
+    const std::uint64_t rows = part.plan.rows();
+    return {part.first_epoch + drawn / rows, part.first_epoch + rounded_up(drawn, rows)};
+  }
+  OpenEpochs epochs{kWithoutEnd, 0};
+  const std::vector<std::uint64_t> drawn = bin_samples_before(phase, step);
+  for (std::size_t bin = 0; bin < drawn.size(); ++bin) {
+    const std::uint64_t rows = phase.bins->rows(bin);
+    epochs.first = std::min(epochs.first, part.first_epoch + drawn[bin] / rows);
+    epochs.end = std::max(epochs.end, part.first_epoch + rounded_up(drawn[bin], rows));
+  }
+  return epochs;
 }
 
 SampleOrder::Step SampleOrder::step(std::int64_t step) const {
   const Phase& phase = phase_of_step(step);
-  const auto stage =
-      part_at(phase.stages, step, [](const Stage& candidate) { return candidate.first_step; });
-  return {static_cast<std::size_t>(&phase - phases_.data()), phase.sequence_length,
-          stage->global_batch, samples_before(phase, step)};
+  const Stage& stage = stage_of_step(phase, step);
+  Step result{static_cast<std::size_t>(&phase - phases_.data()), phase.sequence_length,
+              stage.global_batch, samples_before(phase, step)};
+  if (!phase.bins) return result;
+  const auto number = static_cast<std::uint64_t>(step - phase.first_step);
+  const Mixture::Draw drawn =
+      phase.bin_of_step->block(number / Mixture::kBlock)[number % Mixture::kBlock];
+  result.bin = drawn.part;
+  result.first_sample =
+      stage.bin_samples[drawn.part] +
+      (drawn.index - stage.bin_steps[drawn.part]) * static_cast<std::uint64_t>(stage.global_batch);
+  // [CLS] and [SEP]; in pairs another [SEP] and what may come before the row's place.
+  const RowPlan& plan = phase.parts.front().plan;
+  const auto longest = static_cast<std::int64_t>(phase.bins->longest(drawn.part) + plan.slack()) +
+                       (sentence_pairs_ ? 3 : 2);
+  result.longest_row = std::min(longest, phase.sequence_length);
+  return result;
 }
 
 Mixture::Draw SampleOrder::Reader::draw(const Step& step, std::uint64_t sample) {
@@ -121,16 +238,14 @@ Mixture::Draw SampleOrder::Reader::draw(const Step& step, std::uint64_t sample) 
 
 SampleOrder::Sample SampleOrder::Reader::sample(const Step& step, std::uint64_t sample) {
   const Mixture::Draw drawn = draw(step, step.first_sample + sample);
-  const Part& part = order_.phases_[step.phase].parts[drawn.part];
-  const std::uint64_t rows = part.plan.rows();
+  const Phase& phase = order_.phases_[step.phase];
+  const Part& part = phase.parts[drawn.part];
+  const std::uint64_t rows = phase.bins ? phase.bins->rows(step.bin) : part.plan.rows();
   return {drawn.part, part.first_epoch + drawn.index / rows, drawn.index % rows};
 }
 
-std::uint64_t SampleOrder::epoch_after(std::size_t corpus, std::int64_t steps) const {
-  const Phase& phase = phase_of_step(steps);
-  const Part& part = phase.parts[corpus];
-  return part.first_epoch +
-         phase.mixture.drawn(corpus, samples_before(phase, steps)) / part.plan.rows();
+SampleOrder::OpenEpochs SampleOrder::open_epochs(std::size_t corpus, std::int64_t steps) const {
+  return epochs_before(phase_of_step(steps), corpus, steps);
 }
 
 SampleOrder::Epoch SampleOrder::epoch(std::size_t corpus, std::uint64_t epoch) const {
@@ -140,8 +255,17 @@ SampleOrder::Epoch SampleOrder::epoch(std::size_t corpus, std::uint64_t epoch) c
   const Part& part = phase.parts[corpus];
   const std::uint64_t rows = part.plan.rows();
   if (phase.samples == kWithoutEnd) return {rows, rows};
-  const std::uint64_t drawn = phase.mixture.drawn(corpus, phase.samples);
-  return {rows, std::min(rows, drawn - (epoch - part.first_epoch) * rows)};
+  const std::uint64_t number = epoch - part.first_epoch;
+  const auto consumed = [number](std::uint64_t drawn, std::uint64_t of) {
+    return std::min(of, drawn - std::min(drawn, number * of));
+  };
+  if (!phase.bins) return {rows, consumed(phase.mixture.drawn(corpus, phase.samples), rows)};
+  Epoch result{rows, 0};
+  const std::vector<std::uint64_t> drawn = bin_samples_before(phase, phase.end_step);
+  for (std::size_t bin = 0; bin < drawn.size(); ++bin) {
+    result.consumed += consumed(drawn[bin], phase.bins->rows(bin));
+  }
+  return result;
 }
 
 double SampleOrder::epochs_after(std::int64_t steps) const {

@@ -52,8 +52,7 @@ PairedRow SentencePairs::row(std::uint64_t row, std::uint64_t epoch) {
 }
 
 SentencePairs::Edge SentencePairs::edge(std::uint64_t document, std::uint64_t place) {
-  const std::vector<std::uint64_t>& offsets = corpus_.document_offsets();
-  const std::uint64_t length = offsets[document + 1] - offsets[document];
+  const std::uint64_t length = corpus_.length(document);
   if (place == 0 || place == length) return {place, true};
   find_starts(document, place - std::min(place, plan_.slack()), place + 1);
   if (starts_.empty()) return {place, false};

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "data/checked_file.h"
 #include "data/corpus.h"
-#include "data/hdf5.h"
-#include "data/mapped_file.h"
+#include "data/element_type.h"
 
 namespace tupelo {
 
@@ -51,49 +51,77 @@ class ShardContent {
 };
 
 // SHA-256 (hex) of the bytes of a file outside `payload`; empty when the ranges do not ascend
-// within it.
-std::string structure_digest(std::span<const std::byte> file,
-                             const std::vector<ByteRange>& payload);
+// within it or leave out more than 1 MiB.
+std::string structure_digest(const RegularFile& file, const std::vector<ByteRange>& payload);
 
-// A shard opened for reading; memory-mapped. Any thread may call the members.
+// Where the datasets of a shard lie.
+struct ShardDatasets {
+  CheckedDataset tokens, doc_offsets, word_start, doc_source, doc_hash;
+  CheckedDataset sent_start;  // of no elements where there is none
+  DatasetPlace block_sums;
+
+  // Those that are there, in the order of their checksums.
+  std::vector<const CheckedDataset*> checked() const;
+};
+
+// Checks the structure of a shard, that it is complete, that its counts fit and that it belongs to
+// `identity`. Throws CorpusError that names file and dataset or attribute.
+ShardDatasets find_shard_datasets(const RegularFile& file, const ShardIdentity& identity);
+
+// A shard opened for reading. Its file stays open. Whatever is read has been compared with its
+// checksum (data/checked_file.h), and token ids with the size of the vocabulary; what does not pass
+// is a CorpusError that names file and dataset. Where the system refuses, std::system_error.
+// Reading what is not there is std::out_of_range. Any thread may call the members.
 class Shard {
  public:
-  // Checks the structure, that it is complete, that its documents fit its tokens and that it
-  // belongs to `identity`. Throws CorpusError that names file and dataset or attribute.
+  // Besides find_shard_datasets(), checks the checksums by their SHA-256, and that documents fit
+  // the tokens.
   Shard(const std::filesystem::path& file, const ShardIdentity& identity);
+  // The same for the shard that index.json describes so: its size, structure and counts must fit.
+  Shard(const std::filesystem::path& file, const ShardIdentity& identity,
+        const ShardSummary& summary);
 
-  std::uint64_t bytes() const { return file_.bytes().size(); }
-  std::uint64_t tokens() const { return tokens_.count; }
-  std::uint64_t documents() const { return doc_hash_.count; }
+  std::uint64_t bytes() const { return file_.file().bytes(); }
+  std::uint64_t tokens() const { return datasets_.tokens.place.count; }
+  std::uint64_t documents() const { return datasets_.doc_hash.place.count; }
   // Of document `d` <= documents(): its first token.
   std::uint64_t offset(std::uint64_t document) const;
+  // The same of documents [first, first + count).
+  void read_offsets(std::uint64_t first, std::uint64_t count, std::uint64_t* offsets) const;
   std::uint64_t hash(std::uint64_t document) const;
   std::uint16_t source(std::uint64_t document) const;
 
   // Tokens [first, first + count) of the shard.
   void read(std::uint64_t first, std::uint64_t count, std::uint32_t* ids) const;
-  bool begins_word(std::uint64_t token) const;
-  bool has_sentences() const { return sent_start_.count > 0; }
-  bool begins_sentence(std::uint64_t token) const;  // only if has_sentences()
+  // Whether they begin a word, or a sentence, as 0 or 1.
+  void read_word_starts(std::uint64_t first, std::uint64_t count, std::uint8_t* flags) const;
+  bool has_sentences() const { return datasets_.sent_start.place.count > 0; }
+  void read_sentence_starts(std::uint64_t first, std::uint64_t count, std::uint8_t* flags) const;
 
-  // Compares every dataset with its digest and every token with the size of the vocabulary, then
-  // the whole file with `sha256`. Throws CorpusError that names file and dataset.
+  // Reads all there is and compares every dataset with its digest, too, then the whole file with
+  // `sha256`.
   void verify(const std::string& sha256) const;
 
  private:
-  bool bit(const DatasetPlace& place, std::uint64_t index) const;
-  const std::byte* at(const DatasetPlace& place, std::uint64_t index) const;
-  void check_sizes(std::uint64_t tokens, std::uint64_t documents) const;
+  Shard(RegularFile&& file, const ShardIdentity& identity);
+  Shard(RegularFile&& file, const ShardDatasets& datasets, std::uint32_t vocab_size);
+  void check_range(std::uint64_t first, std::uint64_t count, std::uint64_t all) const;
   void check_offsets() const;
   void check_ids() const;
-  void check_digest(const char* name, const DatasetPlace& place) const;
+  void check_digest(const CheckedDataset& dataset) const;
+  template <typename Integer>
+  void read_elements(const CheckedDataset& dataset, std::uint64_t first, std::uint64_t count,
+                     Integer* elements) const;
+  template <typename Integer>
+  void read_tokens(std::uint64_t first, std::uint64_t count, std::uint32_t* ids) const;
+  void read_bits(const CheckedDataset& dataset, std::uint64_t first, std::uint64_t count,
+                 std::uint8_t* flags) const;
+  [[noreturn]] void refuse_id(std::uint64_t first, std::span<const std::uint32_t> ids) const;
   [[noreturn]] void refuse(const std::string& what) const;
 
-  std::filesystem::path path_;
+  CheckedFile file_;
+  ShardDatasets datasets_;
   std::uint32_t vocab_size_;
-  MappedFile file_;
-  DatasetPlace tokens_, doc_offsets_, word_start_, doc_source_, doc_hash_;
-  DatasetPlace sent_start_;  // of no elements where there is none
 };
 
 }  // namespace tupelo

@@ -5,6 +5,8 @@
 
 #include "data/content_digest.h"
 #include "data/corpus_files.h"
+#include "data/crc32c.h"
+#include "data/hdf5.h"
 #include "data/shard.h"
 #include "data/shard_layout.h"
 
@@ -13,11 +15,29 @@ namespace {
 
 using namespace shard_layout;
 
-void add_dataset(Hdf5Image& image, const char* name, ElementType type, const void* elements,
-                 std::uint64_t count) {
-  const std::string digest = sha256_hex_of(elements, count * element_bytes(type));
-  image.add_dataset(name, type, elements, count, digest);
-}
+// Adds datasets to an image, and then their checksums.
+class DatasetWriter {
+ public:
+  explicit DatasetWriter(Hdf5Image& image) : image_(image) {}
+
+  void add(const char* name, ElementType type, const void* elements, std::uint64_t count) {
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(elements),
+                                           count * element_bytes(type));
+    image_.add_dataset(name, type, elements, count, sha256_hex_of(bytes.data(), bytes.size()));
+    const std::size_t before = sums_.size();
+    sums_.resize(before + checksum_blocks(bytes.size()));
+    crc32c_of_blocks(bytes, kChecksumBlockBytes, &sums_[before]);
+  }
+
+  void add_sums() {
+    image_.add_dataset(kBlockSums, ElementType::kUint32, sums_.data(), sums_.size(),
+                       sha256_hex_of(sums_.data(), sums_.size() * sizeof(sums_[0])));
+  }
+
+ private:
+  Hdf5Image& image_;
+  std::vector<std::uint32_t> sums_;
+};
 
 void add_identity(Hdf5Image& image, const ShardIdentity& identity) {
   image.add_attribute("format", std::string(kFormat));
@@ -40,29 +60,26 @@ void add_identity(Hdf5Image& image, const ShardIdentity& identity) {
   image.add_attribute("mask_id", identity.special.mask);
 }
 
-void compare_with_disk(const std::filesystem::path& file, std::span<const std::byte> meant) {
-  const MappedFile written(file);
-  if (std::equal(meant.begin(), meant.end(), written.bytes().begin(), written.bytes().end())) {
-    return;
+void compare_with_disk(const RegularFile& file, std::span<const std::byte> meant) {
+  std::vector<std::byte> buffer(std::min<std::size_t>(meant.size(), std::size_t{1} << 20));
+  bool equal = file.bytes() == meant.size();
+  for (std::size_t at = 0; equal && at < meant.size(); at += buffer.size()) {
+    const std::span<std::byte> piece =
+        std::span(buffer).first(std::min(buffer.size(), meant.size() - at));
+    file.read(at, piece);
+    equal = std::equal(piece.begin(), piece.end(), &meant[at]);
   }
+  if (equal) return;
   throw std::system_error(EIO, std::generic_category(),
-                          "the disk does not return what was written to " + file.string());
+                          "the disk does not return what was written to " + file.path().string());
 }
 
 // Where the elements of the datasets lie, ascending.
-std::vector<ByteRange> payload_of(const Hdf5Reader& reader, ElementType token_type,
-                                  bool sentences) {
-  std::vector<ByteRange> payload;
-  const auto add = [&](const char* name, ElementType type) {
-    const DatasetPlace place = reader.dataset(name, {type});
-    payload.push_back({place.offset, place.count * element_bytes(type)});
-  };
-  add(kTokens, token_type);
-  add(kDocOffsets, ElementType::kUint64);
-  add(kWordStart, ElementType::kUint8);
-  if (sentences) add(kSentStart, ElementType::kUint8);
-  add(kDocSource, ElementType::kUint16);
-  add(kDocHash, ElementType::kUint64);
+std::vector<ByteRange> payload_of(const ShardDatasets& datasets) {
+  std::vector<ByteRange> payload = {{datasets.block_sums.offset, datasets.block_sums.bytes()}};
+  for (const CheckedDataset* dataset : datasets.checked()) {
+    payload.push_back({dataset->place.offset, dataset->place.bytes()});
+  }
   std::sort(payload.begin(), payload.end(),
             [](const ByteRange& a, const ByteRange& b) { return a.first < b.first; });
   return payload;
@@ -103,16 +120,16 @@ void ShardContent::add(std::span<const std::uint32_t> ids, std::span<const std::
 ShardSummary ShardContent::write(const std::filesystem::path& file,
                                  const ShardIdentity& identity) const {
   Hdf5Image image;
-  add_dataset(image, kTokens, token_type_, token_bytes_.data(), tokens_);
-  add_dataset(image, kDocOffsets, ElementType::kUint64, offsets_.data(), offsets_.size());
-  add_dataset(image, kWordStart, ElementType::kUint8, word_bits_.data(), word_bits_.size());
-  const bool sentences = identity.sentence_rules > 0;
-  if (sentences) {
-    add_dataset(image, kSentStart, ElementType::kUint8, sentence_bits_.data(),
-                sentence_bits_.size());
+  DatasetWriter datasets(image);
+  datasets.add(kTokens, token_type_, token_bytes_.data(), tokens_);
+  datasets.add(kDocOffsets, ElementType::kUint64, offsets_.data(), offsets_.size());
+  datasets.add(kWordStart, ElementType::kUint8, word_bits_.data(), word_bits_.size());
+  if (identity.sentence_rules > 0) {
+    datasets.add(kSentStart, ElementType::kUint8, sentence_bits_.data(), sentence_bits_.size());
   }
-  add_dataset(image, kDocSource, ElementType::kUint16, sources_.data(), sources_.size());
-  add_dataset(image, kDocHash, ElementType::kUint64, hashes_.data(), hashes_.size());
+  datasets.add(kDocSource, ElementType::kUint16, sources_.data(), sources_.size());
+  datasets.add(kDocHash, ElementType::kUint64, hashes_.data(), hashes_.size());
+  datasets.add_sums();
   add_identity(image, identity);
   image.add_attribute("n_tokens", tokens_);
   image.add_attribute("n_docs", documents());
@@ -120,15 +137,16 @@ ShardSummary ShardContent::write(const std::filesystem::path& file,
 
   const std::span<const std::byte> bytes = image.bytes();
   write_corpus_file(file, bytes);
-  compare_with_disk(file, bytes);
-  const std::vector<ByteRange> payload = payload_of(Hdf5Reader(file), token_type_, sentences);
+  const RegularFile written(file);
+  compare_with_disk(written, bytes);
+  const std::vector<ByteRange> payload = payload_of(find_shard_datasets(written, identity));
   return {.file = {},
           .bytes = bytes.size(),
           .tokens = tokens_,
           .documents = documents(),
           .sha256 = sha256_hex_of(bytes.data(), bytes.size()),
           .payload = payload,
-          .structure_sha256 = structure_digest(bytes, payload)};
+          .structure_sha256 = structure_digest(written, payload)};
 }
 
 }  // namespace tupelo

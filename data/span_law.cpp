@@ -1,7 +1,6 @@
 #include "data/span_law.h"
 
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -55,24 +54,6 @@ std::vector<double> survival(const std::vector<double>& weights) {
   return above;
 }
 
-double masked_fraction(double start, const std::vector<double>& above) {
-  const double left_alone = std::accumulate(
-      above.begin(), above.end(), 1.0,
-      [start](double product, double probability) { return product * (1 - start * probability); });
-  return 1 - left_alone;
-}
-
-// The fraction rises with `start`: halving the interval finds it, to the last bit.
-double start_for(double fraction, const std::vector<double>& above) {
-  if (above.size() == 1) return fraction;
-  double low = 0, high = 1;
-  while (true) {
-    const double middle = (low + high) / 2;
-    if (middle <= low || middle >= high) return high;
-    (masked_fraction(middle, above) < fraction ? low : high) = middle;
-  }
-}
-
 }  // namespace
 
 SpanLaw::SpanLaw(const DataOptions& options) {
@@ -80,7 +61,6 @@ SpanLaw::SpanLaw(const DataOptions& options) {
   for (const double probability : above) {
     length_above_.push_back(static_cast<std::uint64_t>(std::llround(std::ldexp(probability, 32))));
   }
-  start_ = start_for(options.mask_fraction, above);
 }
 
 }  // namespace tupelo

@@ -12,10 +12,32 @@ namespace tupelo {
 
 class MpiRuntime;
 
+// How the mpi backend moves bytes.
+enum class Route {
+  // kShared where all ranks are on one host, kHierarchical where some of several hosts have more
+  // than one rank, else kMessages. Where no memory can be shared, kMessages as well, and route()
+  // says why.
+  kAuto,
+  // Messages between all ranks. The bits of a sum depend on the world size alone.
+  kMessages,
+  // Through memory that all ranks share; the bits are those of kMessages.
+  kShared,
+  // In memory within each host, then between hosts, each rank with one rank of every other host.
+  // Sums are taken over the ranks of each host in rank order, then over hosts in the order of
+  // their first ranks: their bits depend on the world size and on which ranks share a host. On one
+  // host, or with one rank on each, they are those of kMessages.
+  kHierarchical
+};
+
 struct CommunicatorOptions {
   // How long a collective may take, counted from when this rank takes it up (the mpi and nccl
-  // backends work through a queue).
+  // backends work through a queue). A rank that waits for one that waits itself grants it an eighth
+  // more, so that the one that knows the culprit speaks first.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
+  Route route = Route::kAuto;
+  // Stands for what the runtime knows of hosts: a number for each rank, the same for ranks that
+  // share memory. To see on one host what several would do.
+  std::vector<int> host_of_rank = {};
 };
 
 // A world inside one process: `world_size` communicators for as many threads. A world of one is an
@@ -26,16 +48,19 @@ std::vector<std::unique_ptr<Communicator>> make_local_world(int world_size,
 
 // Runs the collectives of MPI_COMM_WORLD (a private duplicate of it) on a thread of its own, so
 // that they overlap with computation. `runtime` must outlive it. All ranks must create their
-// communicators in the same order. Tensors must be on the CPU.
+// communicators in the same order and with the same options. Tensors must be on the CPU.
 //
-// Data travels in point-to-point messages and is reduced here, in rank order, so neither the MPI
-// library nor its settings (coll_tuned_*, coll_libnbc_*) can change a bit of a result. Settings
-// that matter for speed and safety: btl_tcp_if_include / oob_tcp_if_include (the network),
-// oob_tcp_keepalive_* (a lost host), btl_vader_single_copy_mechanism (shared memory). Every rank
+// Data travels through shared memory or in point-to-point messages and is reduced here, in a
+// defined order (Route), so neither the MPI library nor its settings (coll_tuned_*, coll_libnbc_*)
+// can change a bit of a result. Settings that matter for speed and safety: btl_tcp_if_include /
+// oob_tcp_if_include (the network), oob_tcp_keepalive_* (a lost host). With kMessages every rank
 // talks to every other: meant for up to a few hundred ranks.
 //
 // When a collective fails, `runtime` is told that MPI is broken and will not finalize it. Destroyed
 // by an exception, it abandons what is in flight; otherwise it completes it first.
+//
+// Throws std::invalid_argument for kShared over several hosts, CommunicationError when memory that
+// was asked for (kShared, kHierarchical) cannot be shared.
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
                                                     CommunicatorOptions options = {});
 
@@ -51,5 +76,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime& runtime, 
 
 // True when this build carries the NCCL backend.
 bool nccl_is_available();
+// "2.30.7"; empty in a build without it.
+std::string nccl_version();
 
 }  // namespace tupelo

@@ -17,6 +17,27 @@ constexpr std::array kSupported = {torch::kFloat32, torch::kFloat64, torch::kBFl
                                    torch::kFloat16, torch::kInt32,   torch::kInt64,
                                    torch::kUInt8};
 
+ElementType element_type(torch::ScalarType dtype) {
+  switch (dtype) {
+    case torch::kFloat32:
+      return ElementType::kFloat32;
+    case torch::kFloat64:
+      return ElementType::kFloat64;
+    case torch::kBFloat16:
+      return ElementType::kBFloat16;
+    case torch::kFloat16:
+      return ElementType::kFloat16;
+    case torch::kInt32:
+      return ElementType::kInt32;
+    case torch::kInt64:
+      return ElementType::kInt64;
+    case torch::kUInt8:
+      return ElementType::kUInt8;
+    default:
+      TORCH_CHECK(false, "no reduction for ", dtype);
+  }
+}
+
 bool is_supported(torch::ScalarType dtype) {
   return std::find(kSupported.begin(), kSupported.end(), dtype) != kSupported.end();
 }
@@ -61,6 +82,19 @@ std::string describe(const Collective& collective) {
   }
   return text + " of " + std::to_string(collective.input.numel()) + " " +
          c10::toString(collective.input.scalar_type());
+}
+
+std::byte* bytes_of(const torch::Tensor& tensor) {
+  return static_cast<std::byte*>(tensor.data_ptr());
+}
+
+std::size_t count_of(const torch::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel());
+}
+
+Reduction reduction_of(const Collective& collective) {
+  const ElementType type = element_type(collective.input.scalar_type());
+  return {type, type, collective.op};
 }
 
 std::string describe_ranks(const std::vector<int>& ranks) {

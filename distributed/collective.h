@@ -4,11 +4,13 @@
 
 #include <torch/types.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "distributed/communicator.h"
+#include "distributed/reduction.h"
 
 namespace tupelo {
 
@@ -26,6 +28,20 @@ struct Collective {
 
 // "all_reduce(sum) of 5 Float", for messages and to compare what ranks ask for.
 std::string describe(const Collective& collective);
+
+// A collective's memory and arithmetic, for code that knows no tensors.
+std::byte* bytes_of(const torch::Tensor& tensor);
+std::size_t count_of(const torch::Tensor& tensor);
+Reduction reduction_of(const Collective& collective);
+
+// One way of performing collectives.
+class CollectiveEngine {
+ public:
+  virtual ~CollectiveEngine() = default;
+  // Blocks until the result is in place. After it threw, neither the collective's tensors nor the
+  // engine may be freed, since messages may still arrive.
+  virtual void run(const Collective& collective) = 0;
+};
 
 // "rank 3", "ranks 1, 3"
 std::string describe_ranks(const std::vector<int>& ranks);

@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "distributed/communication_error.h"
+#include "distributed/reduce_op.h"
 
 namespace tupelo {
-
-// Integers wrap. kMax and kMin may lose a NaN: agree on finiteness with all_agree() instead.
-enum class ReduceOp { kSum, kMax, kMin };
 
 // Handle of a collective in flight. The tensors given to the collective must not be touched until
 // wait() returned. Destroying an unfinished handle does not cancel the collective.
@@ -32,13 +30,16 @@ class Work {
 // int64, uint8. A broken contract (dtype, contiguity, device, size, root) is a c10::Error, thrown
 // before anything was sent.
 //
-// The local and mpi backends reduce in rank order, the 16-bit types in float32 with one rounding at
-// the end: their results are the same bits, run after run, for a given world size.
+// The local and mpi backends reduce in a defined order, the 16-bit types in float32 with one
+// rounding at the end: their results are the same bits, run after run. The order is that of ranks,
+// unless mpi is told to go host by host (Route in backends.h).
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual std::string backend() const = 0;  // "local", "mpi", "nccl"
+  // How bytes travel, for people: "mpi through shared memory".
+  virtual std::string route() const { return backend(); }
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 

@@ -25,14 +25,16 @@ std::vector<Draft> draft_buckets(const std::vector<torch::Tensor>& parameters,
     const auto options = torch::TensorOptions(parameter.dtype()).device(parameter.device());
     auto draft = std::find_if(open.begin(), open.end(),
                               [&](const Draft& each) { return same_kind(each.options, options); });
-    if (draft != open.end() && draft->bytes + parameter.nbytes() > bucket_bytes) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(parameter.numel()) * c10::elementSize(gradient_type(parameter));
+    if (draft != open.end() && draft->bytes + bytes > bucket_bytes) {
       closed.push_back(std::move(*draft));
       open.erase(draft);
       draft = open.end();
     }
     if (draft == open.end()) draft = open.insert(open.end(), Draft{options, {}, 0});
     draft->members.push_back(index);
-    draft->bytes += parameter.nbytes();
+    draft->bytes += bytes;
   }
   std::move(open.begin(), open.end(), std::back_inserter(closed));
   std::stable_sort(closed.begin(), closed.end(), [](const Draft& a, const Draft& b) {
@@ -43,19 +45,29 @@ std::vector<Draft> draft_buckets(const std::vector<torch::Tensor>& parameters,
 
 }  // namespace
 
+at::ScalarType gradient_type(const torch::Tensor& parameter) {
+  const at::ScalarType type = parameter.scalar_type();
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
 std::vector<GradientBucket> place_gradients(const std::vector<torch::Tensor>& parameters,
-                                            std::size_t bucket_bytes) {
+                                            std::size_t bucket_bytes, std::int64_t multiple) {
   std::vector<GradientBucket> buckets;
   for (auto& draft : draft_buckets(parameters, bucket_bytes)) {
+    GradientBucket bucket;
     std::int64_t size = 0;
-    for (const auto index : draft.members) size += parameters[index].numel();
-    GradientBucket bucket{torch::zeros({size}, draft.options), std::move(draft.members), {}};
-    std::int64_t begin = 0;
-    for (const auto index : bucket.members) {
-      const auto& parameter = parameters[index];
+    for (const auto index : draft.members) {
+      bucket.begins.push_back(size);
+      size += parameters[index].numel();
+    }
+    size = (size + multiple - 1) / multiple * multiple;
+    const auto type = gradient_type(parameters[draft.members.front()]);
+    bucket.flat = torch::zeros({size}, draft.options.dtype(type));
+    bucket.members = std::move(draft.members);
+    for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+      const auto& parameter = parameters[bucket.members[i]];
       bucket.gradients.push_back(
-          bucket.flat.narrow(0, begin, parameter.numel()).view(parameter.sizes()));
-      begin += parameter.numel();
+          bucket.flat.narrow(0, bucket.begins[i], parameter.numel()).view(parameter.sizes()));
     }
     buckets.push_back(std::move(bucket));
   }

@@ -4,20 +4,26 @@
 #include <torch/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace tupelo {
 
 struct GradientBucket {
-  torch::Tensor flat;                    // [sum of the members' sizes]
+  torch::Tensor flat;                    // [sum of the members' sizes, filled up to a multiple]
   std::vector<std::size_t> members;      // indices of parameters, in the order they lie in `flat`
+  std::vector<std::int64_t> begins;      // of each member in `flat`
   std::vector<torch::Tensor> gradients;  // views of `flat`, shaped like the members
 };
 
+// Gradients of 16-bit parameters are summed in float32.
+at::ScalarType gradient_type(const torch::Tensor& parameter);
+
 // Places the gradients of `parameters` in zeroed buckets, the last parameter first; one bucket
-// holds one dtype and device and at most `bucket_bytes`, or a single larger parameter. Buckets are
-// ordered by the parameter that completes them.
+// holds parameters of one dtype and device and at most `bucket_bytes` of gradients, or a single
+// larger one, and is filled up to a multiple of `multiple` elements. Buckets are ordered by the
+// parameter that completes them.
 std::vector<GradientBucket> place_gradients(const std::vector<torch::Tensor>& parameters,
-                                            std::size_t bucket_bytes);
+                                            std::size_t bucket_bytes, std::int64_t multiple = 1);
 
 }  // namespace tupelo

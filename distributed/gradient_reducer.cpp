@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -33,10 +34,11 @@ void check_parameters(const std::vector<torch::Tensor>& parameters) {
 
 struct GradientReducer::State {
   State(std::vector<torch::Tensor> all_parameters, Communicator& ranks,
-        GradientReducerOptions options)
-      : parameters(std::move(all_parameters)), communicator(ranks) {
+        GradientReducerOptions given)
+      : parameters(std::move(all_parameters)), communicator(ranks), options(given) {
     check_parameters(parameters);
-    buckets = place_gradients(parameters, options.bucket_bytes);
+    buckets = place_gradients(parameters, options.bucket_bytes,
+                              options.scatter ? communicator.world_size() : 1);
     bucket_of.resize(parameters.size());
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       for (const auto member : buckets[i].members) bucket_of[member] = i;
@@ -44,10 +46,16 @@ struct GradientReducer::State {
     arm();
   }
 
+  // Whether autograd itself accumulates into the bucket.
+  static bool is_view(const torch::Tensor& parameter) {
+    return gradient_type(parameter) == parameter.scalar_type();
+  }
+
   void attach_gradients() {
     for (auto& bucket : buckets) {
       for (std::size_t i = 0; i < bucket.members.size(); ++i) {
-        parameters[bucket.members[i]].mutable_grad() = bucket.gradients[i];
+        torch::Tensor& parameter = parameters[bucket.members[i]];
+        parameter.mutable_grad() = is_view(parameter) ? bucket.gradients[i] : torch::Tensor();
       }
     }
   }
@@ -56,6 +64,7 @@ struct GradientReducer::State {
     for (const auto& bucket : buckets) {
       for (std::size_t i = 0; i < bucket.members.size(); ++i) {
         const auto& gradient = parameters[bucket.members[i]].grad();
+        if (!is_view(parameters[bucket.members[i]])) continue;
         TORCH_CHECK(
             gradient.defined() && gradient.data_ptr() == bucket.gradients[i].data_ptr(),
             "the gradient of parameter ", bucket.members[i],
@@ -68,6 +77,7 @@ struct GradientReducer::State {
   // Forgets what the last step sent.
   void arm() {
     works.clear();
+    travelling.clear();
     gradients_missing.clear();
     for (const auto& bucket : buckets) gradients_missing.push_back(bucket.members.size());
   }
@@ -75,18 +85,52 @@ struct GradientReducer::State {
   void gradient_arrived(std::size_t parameter) {
     // Backward of parameters on several devices runs on as many threads.
     std::lock_guard lock(mutex);
-    if (!overlapping) return;
     const std::size_t bucket = bucket_of[parameter];
+    if (!is_view(parameters[parameter])) take_gradient(bucket, parameter);
+    if (!overlapping) return;
     TORCH_CHECK(gradients_missing[bucket] > 0, "a second gradient of parameter ", parameter,
                 " arrived after overlap(true), which covers a single backward");
     --gradients_missing[bucket];
     while (works.size() < buckets.size() && gradients_missing[works.size()] == 0) send_next();
   }
 
-  void send_next() { works.push_back(communicator.all_reduce(buckets[works.size()].flat)); }
+  void take_gradient(std::size_t bucket, std::size_t parameter) {
+    const auto& members = buckets[bucket].members;
+    const auto at = std::find(members.begin(), members.end(), parameter) - members.begin();
+    torch::NoGradGuard no_grad;
+    torch::Tensor& gradient = parameters[parameter].mutable_grad();
+    buckets[bucket].gradients[static_cast<std::size_t>(at)].add_(gradient);
+    gradient.reset();
+  }
+
+  torch::Tensor own_slice(const torch::Tensor& flat) const {
+    const std::int64_t size = flat.numel() / communicator.world_size();
+    return options.scatter ? flat.narrow(0, communicator.rank() * size, size) : flat;
+  }
+
+  void send_next() {
+    torch::NoGradGuard no_grad;
+    const torch::Tensor& flat = buckets[works.size()].flat;
+    const bool converts =
+        options.wire != at::ScalarType::Undefined && flat.scalar_type() == at::kFloat;
+    travelling.push_back(converts ? flat.to(options.wire) : flat);
+    const torch::Tensor& sent = travelling.back();
+    works.push_back(options.scatter ? communicator.reduce_scatter(own_slice(sent), sent)
+                                    : communicator.all_reduce(sent));
+  }
+
+  // Waits for the bucket that left as number `index`.
+  void receive(std::size_t index) {
+    works[index]->wait();
+    const torch::Tensor& flat = buckets[index].flat;
+    if (travelling[index].scalar_type() == flat.scalar_type()) return;
+    torch::NoGradGuard no_grad;
+    own_slice(flat).copy_(own_slice(travelling[index]));
+  }
 
   std::vector<torch::Tensor> parameters;
   Communicator& communicator;
+  GradientReducerOptions options;
   std::vector<GradientBucket> buckets;
   std::vector<std::size_t> bucket_of;  // by parameter
   // A leaf refers to its accumulator weakly; the hooks live as long as these do.
@@ -97,6 +141,7 @@ struct GradientReducer::State {
   bool overlapping = false;
   std::vector<std::size_t> gradients_missing;  // by bucket
   std::vector<std::unique_ptr<Work>> works;    // of the buckets that have left, in order
+  std::vector<torch::Tensor> travelling;       // what they carry
 };
 
 namespace {
@@ -155,13 +200,15 @@ void GradientReducer::finish() {
   const auto start = std::chrono::steady_clock::now();
   state_->overlapping = false;
   while (state_->works.size() < state_->buckets.size()) state_->send_next();
-  for (const auto& work : state_->works) work->wait();
+  for (std::size_t i = 0; i < state_->works.size(); ++i) state_->receive(i);
   state_->arm();
   state_->exposed_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 const std::vector<torch::Tensor>& GradientReducer::parameters() const { return state_->parameters; }
+
+const GradientReducerOptions& GradientReducer::options() const { return state_->options; }
 
 std::size_t GradientReducer::bucket_count() const { return state_->buckets.size(); }
 
@@ -170,6 +217,8 @@ std::vector<torch::Tensor> GradientReducer::buckets() const {
   for (const auto& bucket : state_->buckets) flat.push_back(bucket.flat);
   return flat;
 }
+
+const std::vector<GradientBucket>& GradientReducer::layout() const { return state_->buckets; }
 
 double GradientReducer::exposed_seconds() const { return state_->exposed_seconds; }
 

@@ -13,7 +13,15 @@ namespace tupelo {
 
 struct GradientReducerOptions {
   std::size_t bucket_bytes = 4u << 20;
+  // Each rank ends with the sums of its own slice of every bucket alone (ZeRO: Rajbhandari et al.,
+  // 2020), which moves half the bytes; see ParameterShards.
+  bool scatter = false;
+  // The 16-bit type in which float32 buckets travel; the ranks' values are rounded to it, summed in
+  // float32 and rounded once more. Undefined: as they are.
+  at::ScalarType wire = at::ScalarType::Undefined;
 };
+
+struct GradientBucket;
 
 // Owns flat, contiguous gradient buckets; the `.grad` of every parameter is a view of its bucket,
 // so that one collective per bucket reduces many parameters and the optimizer can work on flat
@@ -29,6 +37,9 @@ struct GradientReducerOptions {
 //
 // Gradients stay views only as long as they are accumulated in place: backward without
 // create_graph, and zero() rather than resetting `.grad`. finish() checks it.
+//
+// Gradients of 16-bit parameters are accumulated over micro-batches in float32: each is added to
+// its bucket as it arrives, and `.grad` is undefined between backward passes.
 class GradientReducer {
  public:
   // `parameters` must be leaves that require gradients, each once, and be the same list on every
@@ -44,13 +55,17 @@ class GradientReducer {
   // Whether the backward that follows may send buckets: true for the last micro-batch of a step.
   // Covers one call of backward; a gradient that arrives after its bucket has left is a c10::Error.
   void overlap(bool enabled);
-  // Sends what has not left yet and waits for everything. Gradients are then the sums over ranks.
+  // Sends what has not left yet and waits for everything. Gradients are then the sums over ranks,
+  // in this rank's slices if they are scattered.
   void finish();
 
   const std::vector<torch::Tensor>& parameters() const;
+  const GradientReducerOptions& options() const;
   std::size_t bucket_count() const;
   // The flat gradient buckets themselves, in the order in which they leave.
   std::vector<torch::Tensor> buckets() const;
+  // Where each gradient lies; internal to distributed/.
+  const std::vector<GradientBucket>& layout() const;
   // Seconds that finish() of the last step spent on what had not left or not arrived yet: the
   // exposed communication time. (On CUDA the host does not wait there, so it is close to zero.)
   double exposed_seconds() const;

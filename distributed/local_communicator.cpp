@@ -10,7 +10,6 @@
 
 #include "distributed/backends.h"
 #include "distributed/collective.h"
-#include "distributed/reduction.h"
 #include "distributed/solo_communicator.h"
 
 namespace tupelo {
@@ -44,8 +43,7 @@ void perform(const std::vector<std::optional<Collective>>& collectives) {
   const auto reduce = [&](std::size_t slice_index, const torch::Tensor& output) {
     std::vector<const void*> inputs;
     for (const auto& each : collectives) inputs.push_back(slice(each->input, slice_index, bytes));
-    reduce_in_order(inputs, output.data_ptr(), static_cast<std::size_t>(output.numel()),
-                    output.scalar_type(), first.op);
+    reduce_in_order(inputs, output.data_ptr(), count_of(output), reduction_of(first));
   };
   const auto copy_to_all = [&](const torch::Tensor& source, std::size_t slice_index) {
     for (const auto& each : collectives) {

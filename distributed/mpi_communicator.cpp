@@ -5,14 +5,20 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "distributed/backends.h"
+#include "distributed/host_collectives.h"
 #include "distributed/mpi_collectives.h"
 #include "distributed/mpi_exchange.h"
 #include "distributed/mpi_runtime.h"
+#include "distributed/patience.h"
+#include "distributed/shared_window.h"
 #include "distributed/solo_communicator.h"
+#include "distributed/topology.h"
 
 namespace tupelo {
 namespace {
@@ -32,12 +38,66 @@ struct Job {
 
 // What the thread works with; never freed after a failure, since messages may still arrive.
 struct Engine {
-  Engine(const MpiRuntime& runtime, CommunicatorOptions options,
+  Engine(const MpiRuntime& runtime, const CommunicatorOptions& options,
          const std::shared_ptr<std::atomic<int>>& waiters)
-      : exchange(runtime, options.timeout, waiters), collectives(exchange) {}
+      : patience(runtime.rank(), options.timeout, waiters), exchange(runtime, patience) {
+    const auto& hosts =
+        options.host_of_rank.empty() ? runtime.host_of_rank() : options.host_of_rank;
+    TORCH_CHECK(static_cast<int>(hosts.size()) == runtime.world_size(), "host_of_rank names ",
+                hosts.size(), " ranks of ", runtime.world_size());
+    choose_way(runtime, Topology(hosts, runtime.rank()), options.route);
+  }
 
+  void run(const Collective& collective, std::uint64_t sequence) {
+    patience.begin(describe(collective), sequence);
+    way->run(collective);
+  }
+
+  Patience patience;
   MpiExchange exchange;
-  MpiCollectives collectives;
+  std::unique_ptr<CollectiveEngine> way;
+  std::string route;
+
+ private:
+  void choose_way(const MpiRuntime& runtime, const Topology& topology, Route wanted) {
+    const bool is_useful = topology.host_count() == 1 || topology.has_shared_host();
+    if (wanted == Route::kMessages || (wanted == Route::kAuto && !is_useful)) {
+      return use_messages("mpi in messages");
+    }
+    if (wanted == Route::kShared && topology.host_count() > 1) {
+      throw std::invalid_argument(
+          "collectives through shared memory need all ranks on one host, but these are on " +
+          std::to_string(topology.host_count()) + "; valid there: auto, messages, hierarchical");
+    }
+    std::string refusal;
+    auto window = open_window(runtime, topology, refusal);
+    if (!window && wanted != Route::kAuto) {
+      throw CommunicationError("ranks of a host cannot share memory: " + refusal +
+                               "; collectives in messages do without");
+    }
+    if (!window) return use_messages("mpi in messages, since " + refusal);
+    route = topology.host_count() == 1
+                ? "mpi through shared memory"
+                : "mpi, hierarchical over " + std::to_string(topology.host_count()) + " hosts";
+    way = std::make_unique<HostCollectives>(exchange, topology, std::move(window));
+  }
+
+  std::unique_ptr<SharedWindow> open_window(const MpiRuntime& runtime, const Topology& topology,
+                                            std::string& refusal) {
+    patience.begin("creation of shared memory", 0);
+    try {
+      return SharedWindow::open(exchange, topology, HostCollectives::chunk_bytes(topology),
+                                patience, refusal);
+    } catch (...) {
+      runtime.mark_broken();
+      throw;
+    }
+  }
+
+  void use_messages(std::string text) {
+    route = std::move(text);
+    way = std::make_unique<MpiCollectives>(exchange);
+  }
 };
 
 template <typename T>
@@ -68,23 +128,25 @@ class MpiWork : public Work {
 
 class MpiCommunicator : public CollectiveCommunicator {
  public:
-  MpiCommunicator(const MpiRuntime& runtime, CommunicatorOptions options)
+  MpiCommunicator(const MpiRuntime& runtime, const CommunicatorOptions& options)
       : runtime_(runtime),
         exceptions_at_start_(std::uncaught_exceptions()),
         engine_(std::make_unique<Engine>(runtime, options, waiters_)),
+        route_(engine_->route),
         thread_([this] { work_off(); }) {}
 
   ~MpiCommunicator() override {
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
-      if (engine_ && std::uncaught_exceptions() > exceptions_at_start_) engine_->exchange.abandon();
+      if (engine_ && std::uncaught_exceptions() > exceptions_at_start_) engine_->patience.abandon();
     }
     changed_.notify_one();
     thread_.join();
   }
 
   std::string backend() const override { return "mpi"; }
+  std::string route() const override { return route_; }
   int rank() const override { return runtime_.rank(); }
   int world_size() const override { return runtime_.world_size(); }
 
@@ -107,7 +169,7 @@ class MpiCommunicator : public CollectiveCommunicator {
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     while (const auto job = next_job()) {
       try {
-        engine_->collectives.run(job->collective, job->sequence);
+        engine_->run(job->collective, job->sequence);
         job->finish(nullptr);
       } catch (...) {
         return fail(*job, std::current_exception());
@@ -142,6 +204,7 @@ class MpiCommunicator : public CollectiveCommunicator {
   const int exceptions_at_start_;
   std::shared_ptr<std::atomic<int>> waiters_ = std::make_shared<std::atomic<int>>(0);
   std::unique_ptr<Engine> engine_;
+  const std::string route_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Job>> queue_;

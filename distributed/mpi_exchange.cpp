@@ -1,57 +1,26 @@
 #include "distributed/mpi_exchange.h"
 
-#include <sched.h>
-
-#include <algorithm>
-#include <exception>
+#include <cstdint>
+#include <memory>
 #include <set>
-#include <thread>
-#include <utility>
 
 #include "distributed/mpi_check.h"
 
 namespace tupelo {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::microseconds;
-
-// Between two polls. Spinning helps a peer that is about to answer; after that cores belong to
-// computation, and the sleep stays a small fraction of what was waited already, so that it costs
-// little in relation.
-void pause(Clock::duration waited, bool someone_waits) {
-  constexpr microseconds kSpin{20};
-  constexpr microseconds kYield{2000};
-  constexpr Clock::duration kShortest = microseconds(10);
-  constexpr Clock::duration kLongest = microseconds(500);
-  if (waited < kSpin) return;
-  if (someone_waits && waited < kYield) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::clamp(waited / 16, kShortest, kLongest));
-  }
-}
-
-}  // namespace
-
-MpiExchange::MpiExchange(const MpiRuntime& runtime, std::chrono::milliseconds timeout,
-                         std::shared_ptr<std::atomic<int>> waiters)
-    : rank_(runtime.rank()),
-      world_size_(runtime.world_size()),
-      timeout_(timeout),
-      waiters_(std::move(waiters)) {
+MpiExchange::MpiExchange(const MpiRuntime& runtime, Patience& patience)
+    : rank_(runtime.rank()), world_size_(runtime.world_size()), patience_(patience) {
   duplicate_world(runtime);
 }
 
 void MpiExchange::duplicate_world(const MpiRuntime& runtime) {
-  begin("creation of the communicator", 0, 0);
+  patience_.begin("creation of the communicator", 0);
   auto duplicate = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   requests_.resize(1);
   messages_.resize(1);
   open_count_ = 1;
   try {
     check_mpi(MPI_Comm_idup(MPI_COMM_WORLD, duplicate.get(), requests_.data()), "MPI_Comm_idup");
-    poll_until_complete();
+    poll_until_complete(Patience::Wait::kForTheCulprit);
     check_mpi(MPI_Comm_set_errhandler(*duplicate, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   } catch (...) {
     // MPI may still write the handle.
@@ -63,20 +32,17 @@ void MpiExchange::duplicate_world(const MpiRuntime& runtime) {
 }
 
 MpiExchange::~MpiExchange() {
-  if (!failed_ && !abandoned_) MPI_Comm_free(&communicator_);
+  if (!failed_ && !patience_.is_abandoned()) MPI_Comm_free(&communicator_);
 }
 
-void MpiExchange::begin(std::string name, std::uint64_t sequence, int kind) {
+void MpiExchange::begin(int kind) {
   // MPI guarantees 15 bits of tag.
   constexpr std::uint64_t kSequences = 4096;
-  name_ = std::move(name);
-  sequence_ = sequence;
-  tag_ = static_cast<int>(sequence % kSequences) * 8 + kind;
-  deadline_ = Clock::now() + timeout_;
+  tag_ = static_cast<int>(patience_.sequence() % kSequences) * 8 + kind;
 }
 
 void MpiExchange::exchange(const std::vector<MpiMessage>& sends,
-                           const std::vector<MpiMessage>& receives) {
+                           const std::vector<MpiMessage>& receives, Patience::Wait wait) {
   requests_.clear();
   messages_.clear();
   try {
@@ -84,7 +50,7 @@ void MpiExchange::exchange(const std::vector<MpiMessage>& sends,
     receive_count_ = requests_.size();
     for (const auto& message : sends) post(message, true);
     open_count_ = requests_.size();
-    poll_until_complete();
+    poll_until_complete(wait);
   } catch (...) {
     failed_ = true;
     throw;
@@ -102,19 +68,13 @@ void MpiExchange::post(const MpiMessage& message, bool is_send) {
   check_mpi(result, is_send ? "MPI_Isend" : "MPI_Irecv");
 }
 
-void MpiExchange::poll_until_complete() {
-  const auto start = Clock::now();
-  while (open_count_ > 0) {
-    complete_some();
-    if (open_count_ == 0) return;
-    if (abandoned_) throw CommunicationError(where() + " was abandoned");
-    const auto now = Clock::now();
-    if (now >= deadline_) {
-      throw CommunicationTimeout(where() + " failed: " + unanswered() + " within " +
-                                 std::to_string(timeout_.count()) + " ms");
-    }
-    pause(now - start, *waiters_ > 0);
-  }
+void MpiExchange::poll_until_complete(Patience::Wait wait) {
+  const auto is_complete = [&] {
+    if (open_count_ > 0) complete_some();
+    return open_count_ == 0;
+  };
+  patience_.wait_until(
+      is_complete, [&] { return unanswered(); }, wait);
 }
 
 void MpiExchange::complete_some() {
@@ -143,19 +103,15 @@ void MpiExchange::check_arrival(std::size_t request, const MPI_Status& status, i
   int bytes = static_cast<int>(message.bytes);
   if (request < receive_count_ && result == MPI_SUCCESS) MPI_Get_count(&status, MPI_BYTE, &bytes);
   if (error_class == MPI_ERR_TRUNCATE || bytes != static_cast<int>(message.bytes)) {
-    throw CommunicationError(where() + " failed: " + peer + " sent " +
+    throw CommunicationError(patience_.where() + " failed: " + peer + " sent " +
                              (error_class == MPI_ERR_TRUNCATE ? "more" : "fewer") + " than the " +
                              std::to_string(message.bytes) +
                              " bytes expected, so it is in another collective");
   }
   if (result != MPI_SUCCESS) {
-    throw CommunicationError(where() + " failed: no connection to " + peer + ": " +
+    throw CommunicationError(patience_.where() + " failed: no connection to " + peer + ": " +
                              mpi_error_text(result));
   }
-}
-
-std::string MpiExchange::where() const {
-  return "mpi " + name_ + " #" + std::to_string(sequence_) + " on rank " + std::to_string(rank_);
 }
 
 std::string MpiExchange::unanswered() const {

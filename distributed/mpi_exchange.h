@@ -3,15 +3,12 @@
 
 #include <mpi.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "distributed/mpi_runtime.h"
+#include "distributed/patience.h"
 
 namespace tupelo {
 
@@ -25,10 +22,8 @@ struct MpiMessage {
 // messages may still be in flight: memory that was given to exchange() must then never be freed.
 class MpiExchange {
  public:
-  // `waiters`, which any thread may change, counts the threads that wait for a result: whether to
-  // poll eagerly.
-  MpiExchange(const MpiRuntime& runtime, std::chrono::milliseconds timeout,
-              std::shared_ptr<std::atomic<int>> waiters);
+  // `patience` must outlive it.
+  MpiExchange(const MpiRuntime& runtime, Patience& patience);
   ~MpiExchange();
   MpiExchange(const MpiExchange&) = delete;
   MpiExchange& operator=(const MpiExchange&) = delete;
@@ -36,38 +31,29 @@ class MpiExchange {
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
 
-  // Starts the clock of the collective number `sequence`. `name` stands in error messages; ranks
-  // whose `kind` (0 to 7) differs do not hear each other.
-  void begin(std::string name, std::uint64_t sequence, int kind);
+  // For the exchanges of the collective that `patience` has begun: ranks whose `kind` (0 to 7)
+  // differs do not hear each other.
+  void begin(int kind);
   // Returns when all of `sends` may be overwritten and all of `receives` have arrived. Between two
   // ranks messages arrive in the order in which they were sent. Throws CommunicationTimeout, naming
   // the ranks that did not answer, and CommunicationError.
-  void exchange(const std::vector<MpiMessage>& sends, const std::vector<MpiMessage>& receives);
-
-  // From any thread: makes the exchange that is running, or the next one, throw.
-  void abandon() { abandoned_ = true; }
+  void exchange(const std::vector<MpiMessage>& sends, const std::vector<MpiMessage>& receives,
+                Patience::Wait wait = Patience::Wait::kForTheCulprit);
 
  private:
   void duplicate_world(const MpiRuntime& runtime);
   void post(const MpiMessage& message, bool is_send);
   void complete_some();
   void check_arrival(std::size_t request, const MPI_Status& status, int result) const;
-  void poll_until_complete();
-  std::string where() const;
+  void poll_until_complete(Patience::Wait wait);
   std::string unanswered() const;
 
   MPI_Comm communicator_ = MPI_COMM_NULL;
   int rank_ = 0;
   int world_size_ = 1;
-  std::chrono::milliseconds timeout_;
-  std::shared_ptr<std::atomic<int>> waiters_;
-  std::atomic<bool> abandoned_ = false;
+  Patience& patience_;
   bool failed_ = false;
-
-  std::string name_;
-  std::uint64_t sequence_ = 0;
   int tag_ = 0;
-  std::chrono::steady_clock::time_point deadline_;
 
   // The requests of the running exchange, side by side with their messages; receives first.
   std::vector<MPI_Request> requests_;

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
+#include <string_view>
 
 #include "distributed/mpi_check.h"
 
@@ -31,6 +33,20 @@ int launched_tasks() {
   return slurm_step_tasks();
 }
 
+// torchrun and its like: every process would take itself for a run of its own.
+void refuse_other_launchers() {
+  const char* rank = std::getenv("RANK");
+  const int tasks = number_from("WORLD_SIZE");
+  if (rank == nullptr || tasks <= 1) return;
+  const std::string world = std::to_string(tasks);
+  throw std::invalid_argument(
+      "RANK=" + std::string(rank) + " and WORLD_SIZE=" + world +
+      " say that torchrun or a launcher like it started this process, but ranks find each other "
+      "through MPI here: start them with mpirun -np " +
+      world + " tupelo ... or srun --mpi=pmix -n " + world +
+      " tupelo ...; to run alone, unset RANK and WORLD_SIZE");
+}
+
 std::vector<std::string> gather_hosts(int world_size) {
   std::array<char, kHostNameBytes> name{};
   gethostname(name.data(), name.size() - 1);
@@ -43,6 +59,15 @@ std::vector<std::string> gather_hosts(int world_size) {
   return hosts;
 }
 
+std::vector<int> gather_first_ranks(MPI_Comm host, int rank, int world_size) {
+  int first = rank;
+  check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, host), "MPI_Bcast");
+  std::vector<int> all(static_cast<std::size_t>(world_size));
+  check_mpi(MPI_Allgather(&first, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD),
+            "MPI_Allgather");
+  return all;
+}
+
 }  // namespace
 
 bool MpiRuntime::started_by_launcher() {
@@ -52,8 +77,18 @@ bool MpiRuntime::started_by_launcher() {
   return slurm_step_tasks() > 1;
 }
 
+std::string MpiRuntime::library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string_view whole(text.data(), static_cast<std::size_t>(length));
+  // Open MPI appends who built it, MPICH its whole configuration.
+  return std::string(whole.substr(0, whole.find_first_of(",\n")));
+}
+
 MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {
   if (!started_by_launcher()) {
+    refuse_other_launchers();
     std::array<char, kHostNameBytes> name{};
     gethostname(name.data(), name.size() - 1);
     hosts_.emplace_back(name.data());
@@ -78,6 +113,7 @@ MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {
             "MPI_Comm_split_type");
   MPI_Comm_rank(host, &local_rank_);
   MPI_Comm_size(host, &local_size_);
+  host_of_rank_ = gather_first_ranks(host, rank_, world_size_);
   MPI_Comm_free(&host);
   hosts_ = gather_hosts(world_size_);
   initialized_ = true;

@@ -18,7 +18,8 @@ namespace tupelo {
 class MpiRuntime {
  public:
   // Throws CommunicationError when the MPI library offers less than MPI_THREAD_MULTIPLE, or when it
-  // sees a world of one although the launcher started more (srun with the wrong --mpi plug-in).
+  // sees a world of one although the launcher started more (srun with the wrong --mpi plug-in);
+  // std::invalid_argument when the environment is that of torchrun (RANK, WORLD_SIZE) without MPI.
   MpiRuntime();
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;
@@ -28,6 +29,9 @@ class MpiRuntime {
   // or a SLURM step of several tasks). A batch script or an interactive shell is not.
   static bool started_by_launcher();
 
+  // Name and version of the MPI library, on one line.
+  static std::string library_version();
+
   bool is_initialized() const { return initialized_; }
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -36,6 +40,8 @@ class MpiRuntime {
   int local_size() const { return local_size_; }
   // Host name of each rank, by rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
+  // By rank: the first rank of its host, as MPI counts hosts (names of hosts may not be unique).
+  const std::vector<int>& host_of_rank() const { return host_of_rank_; }
 
   // Ends every rank of the job with `exit_code`. Does not return.
   [[noreturn]] void abort(int exit_code) const;
@@ -51,6 +57,7 @@ class MpiRuntime {
   int local_rank_ = 0;
   int local_size_ = 1;
   std::vector<std::string> hosts_;
+  std::vector<int> host_of_rank_ = {0};
   mutable std::atomic<bool> broken_ = false;
   int exceptions_at_start_ = 0;
 };

@@ -204,4 +204,12 @@ std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime& runtime, 
 
 bool nccl_is_available() { return true; }
 
+std::string nccl_version() {
+  constexpr int kMajor = 10000, kMinor = 100;
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess) return "unknown";
+  return std::to_string(version / kMajor) + "." + std::to_string(version % kMajor / kMinor) + "." +
+         std::to_string(version % kMinor);
+}
+
 }  // namespace tupelo

@@ -11,4 +11,6 @@ std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime&, int, Com
 
 bool nccl_is_available() { return false; }
 
+std::string nccl_version() { return {}; }
+
 }  // namespace tupelo

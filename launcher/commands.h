@@ -21,5 +21,6 @@ Command train_command();
 Command eval_command();
 Command inspect_command();
 Command plot_command();
+Command doctor_command();
 
 }  // namespace tupelo

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "launcher/run_config.h"
+#include "launcher/update_settings.h"
 #include "launcher/value_text.h"
-#include "model/layer_set.h"
 #include "model/mask_decoder.h"
 #include "model/position/input_encoding.h"
 #include "model/position/position_plan.h"
+#include "model/recompute_policy.h"
 
 namespace tupelo {
 namespace {
@@ -60,9 +61,8 @@ void check_model(const Checks& checks, const ModelOptions& model) {
   checks.reading("model.position", [&] { PositionPlan::parse(model.position, model.layers); });
   checks.reading("model.input-position", [&] { InputPosition::parse(model.input_position); });
   checks.reading("model.mask-decoder", [&] { MaskDecoder::make(model.mask_decoder, 1, 1, {}); });
-  checks.reading("model.recompute", [&] {
-    if (model.recompute != "none") parse_layer_set(model.recompute, model.layers, "recompute");
-  });
+  checks.reading("model.recompute",
+                 [&] { parse_recompute(model.recompute, model.layers, "recompute"); });
 }
 
 void check_data(const Checks& checks, const RunConfig& config) {
@@ -78,6 +78,8 @@ void check_data(const Checks& checks, const RunConfig& config) {
                  "which adds up with data.random-token-share to more than 1");
   checks.require(!data.sentence_pairs || data.packing == Packing::kDocument, "objective.sop-weight",
                  "which needs data.packing doc: only there do rows keep to one document");
+  checks.require(data.length_bins == 0 || data.packing == Packing::kDocument, "data.length-bins",
+                 "which needs data.packing doc: other rows are full, so set it to 0");
   checks.needs("objective.sop-pairs", data.sentence_pairs, "objective.sop-weight is above 0");
   checks.needs("data.span-probability", data.masking == Masking::kSpan, "data.masking is span");
   checks.needs("data.span-words", data.masking == Masking::kSpan, "data.masking is span");
@@ -98,11 +100,15 @@ void check_optim(const Checks& checks, const RunConfig& config) {
   checks.needs("optim.position-lr-multiplier", trained, condition);
   checks.needs("optim.position-weight-decay", trained, condition);
   const std::string& schedule = optim.schedule.name;
-  const bool to_an_end = schedule == "polynomial" || schedule == "fairseq-polynomial";
-  for (const char* name : {"optim.end-learning-rate", "optim.power"}) {
-    checks.needs(name, to_an_end, "optim.schedule is polynomial or fairseq-polynomial");
-  }
+  checks.reading("optim.warmup", [&] { parse_steps(optim.warmup, config.train.steps); });
+  checks.reading("optim.cooldown", [&] { cooldown_span(config); });
+  const bool polynomial = schedule == "polynomial" || schedule == "fairseq-polynomial";
+  checks.needs("optim.power", polynomial, "optim.schedule is polynomial or fairseq-polynomial");
+  checks.needs(
+      "optim.end-learning-rate", polynomial || schedule == "wsd" || cooldown_span(config).steps > 0,
+      "optim.schedule is polynomial, fairseq-polynomial or wsd, or optim.cooldown above 0");
   checks.reading("optim.flavour", [&] { optimizer_flavour(optim.optimizer); });
+  validate_updates(config);
   checks.reading("optim.schedule", [&] { learning_rate_schedule(config); });
 }
 

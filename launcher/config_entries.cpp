@@ -1,92 +1,19 @@
-// The table of everything that can be configured. A new setting is one row here.
-#include <algorithm>
+// The table of everything that can be configured. A new setting is one row here, or in
+// config_entries_optim.cpp.
 #include <cstdint>
-#include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/mixture.h"
-#include "launcher/nearest_name.h"
+#include "launcher/config_entry_kinds.h"
 #include "launcher/ramp_text.h"
 #include "launcher/run_config.h"
-#include "launcher/value_text.h"
 #include "model/position/input_encoding.h"
 #include "model/position/position_encoding.h"
-#include "optim/optimizer.h"
 
 namespace tupelo {
 namespace {
-
-constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr double kHuge = std::numeric_limits<double>::max();
-
-// `field` is a callable that returns a reference to the value inside a RunConfig, const or not.
-template <typename Field>
-ConfigEntry integer(std::string name, Field field, std::int64_t least, std::int64_t most,
-                    std::string help, std::string alias = "") {
-  return {std::move(name), std::move(alias), std::move(help),
-          [=](RunConfig& config, const std::string& text) {
-            using Value = std::remove_reference_t<decltype(field(config))>;
-            field(config) = static_cast<Value>(parse_integer(text, least, most));
-          },
-          [=](const RunConfig& config) { return std::to_string(field(config)); }};
-}
-
-template <typename Field>
-ConfigEntry number(std::string name, Field field, double least, double most, std::string help) {
-  return {std::move(name), "", std::move(help),
-          [=](RunConfig& config, const std::string& text) {
-            field(config) = parse_number(text, least, most);
-          },
-          [=](const RunConfig& config) { return number_text(field(config)); }};
-}
-
-template <typename Field>
-ConfigEntry flag(std::string name, Field field, std::string help) {
-  return {std::move(name), "", std::move(help),
-          [=](RunConfig& config, const std::string& text) { field(config) = parse_flag(text); },
-          [=](const RunConfig& config) { return field(config) ? "true" : "false"; }};
-}
-
-template <typename Field>
-ConfigEntry text(std::string name, Field field, std::string help, std::string alias = "") {
-  return {std::move(name), std::move(alias), std::move(help),
-          [=](RunConfig& config, const std::string& value) { field(config) = value; },
-          [=](const RunConfig& config) { return std::string(field(config)); }};
-}
-
-// One of a few words, each standing for a value of an enumeration (or being the value itself).
-template <typename Field, typename Value>
-ConfigEntry choice(std::string name, Field field,
-                   std::vector<std::pair<std::string, Value>> choices, std::string help,
-                   std::string alias = "") {
-  return {std::move(name), std::move(alias), std::move(help),
-          [=](RunConfig& config, const std::string& word) {
-            std::vector<std::string> valid;
-            for (const auto& [known, value] : choices) {
-              if (known == word) {
-                field(config) = value;
-                return;
-              }
-              valid.push_back(known);
-            }
-            throw std::invalid_argument(unknown_name("value", word, valid));
-          },
-          [=](const RunConfig& config) {
-            for (const auto& [known, value] : choices) {
-              if (field(config) == value) return known;
-            }
-            return std::string();
-          }};
-}
-
-std::vector<std::pair<std::string, std::string>> words(const std::vector<std::string>& names) {
-  std::vector<std::pair<std::string, std::string>> result;
-  for (const std::string& name : names) result.emplace_back(name, name);
-  return result;
-}
 
 // "none, learned, sinusoidal": the names of a table of encodings.
 template <typename Kind>
@@ -161,7 +88,9 @@ std::vector<ConfigEntry> model_entries() {
           "absolute positions in front of the last layer alone: none, emd or \"emd(steps=2)\""),
       text(
           "model.recompute", [](auto& c) -> auto& { return c.model.recompute; },
-          "layers whose activations are recomputed in backward: none, all or \"0-3+6\"",
+          "what backward computes again instead of keeping it: none, full, attention, ffn, "
+          "every-K, "
+          "\"0-3:attention,4-7:full\" or auto:BYTES, the least work that fits (auto:6GiB)",
           "recompute"),
   };
 }
@@ -188,6 +117,10 @@ std::vector<ConfigEntry> data_entries() {
               {"full", Packing::kFull}, {"doc", Packing::kDocument}, {"packed", Packing::kBestFit}},
           "full: rows run across documents; doc: they stop at a document's end; packed: documents "
           "share a row without seeing each other, positions from 0 in each"),
+      integer(
+          "data.length-bins", [](auto& c) -> auto& { return c.data.length_bins; }, 0, 256,
+          "steps take rows of one of so many ranges of lengths, so that little is padded; needs "
+          "packing doc; 0 = all lengths together"),
       choice<>(
           "data.masking", [](auto& c) -> auto& { return c.data.masking; },
           std::vector<std::pair<std::string, Masking>>{{"token", Masking::kToken},
@@ -295,108 +228,24 @@ std::vector<ConfigEntry> train_entries() {
       choice<>(
           "train.device", [](auto& c) -> auto& { return c.train.device; },
           words({"auto", "cpu", "cuda"}), "where to compute"),
-  };
-}
-
-// "adamw: torch, fairseq; lamb: corrected, fairseq".
-std::string flavours_text() {
-  std::string text;
-  for (const std::string& optimizer : optimizer_names()) {
-    text += (text.empty() ? "" : "; ") + optimizer;
-    std::string separator = ": ";
-    for (const std::string& flavour : optimizer_flavours(optimizer)) {
-      text += separator + flavour;
-      separator = ", ";
-    }
-  }
-  return text;
-}
-
-std::vector<std::string> flavour_words() {
-  std::vector<std::string> valid = {kDefaultFlavour};
-  for (const std::string& optimizer : optimizer_names()) {
-    for (const std::string& flavour : optimizer_flavours(optimizer)) {
-      if (std::find(valid.begin(), valid.end(), flavour) == valid.end()) valid.push_back(flavour);
-    }
-  }
-  return valid;
-}
-
-// The default prints as what it stands for: what a run followed stays readable in its files.
-ConfigEntry flavour_entry() {
-  ConfigEntry entry = choice<>(
-      "optim.flavour", [](auto& c) -> auto& { return c.optim.optimizer.flavour; },
-      words(flavour_words()), "whose convention, the first unless set; " + flavours_text());
-  entry.get = [](const RunConfig& config) {
-    const OptimizerOptions& optimizer = config.optim.optimizer;
-    return optimizer.flavour == kDefaultFlavour ? optimizer_flavours(optimizer.name).front()
-                                                : optimizer.flavour;
-  };
-  return entry;
-}
-
-std::vector<ConfigEntry> optim_entries() {
-  return {
       choice<>(
-          "optim.optimizer", [](auto& c) -> auto& { return c.optim.optimizer.name; },
-          words(optimizer_names()), "update rule"),
-      flavour_entry(),
-      number(
-          "optim.learning-rate", [](auto& c) -> auto& { return c.optim.schedule.peak; }, 0, 1e6,
-          "peak learning rate"),
-      number(
-          "optim.end-learning-rate", [](auto& c) -> auto& { return c.optim.schedule.end; }, 0, 1e6,
-          "rate at the last step (polynomial schedules)"),
-      number(
-          "optim.power", [](auto& c) -> auto& { return c.optim.schedule.power; }, 0, 100,
-          "exponent of the polynomial schedule"),
-      choice<>(
-          "optim.schedule", [](auto& c) -> auto& { return c.optim.schedule.name; },
-          words(schedule_names()), "how the rate falls after warm-up"),
-      text(
-          "optim.warmup", [](auto& c) -> auto& { return c.optim.warmup; },
-          "linear warm-up, in steps (\"2000\") or as a share of train.steps (\"6%\")"),
-      number(
-          "optim.weight-decay", [](auto& c) -> auto& { return c.optim.weight_decay; }, 0, 100,
-          "decoupled decay of matrices and word embeddings"),
-      number(
-          "optim.beta1", [](auto& c) -> auto& { return c.optim.optimizer.beta1; }, 0, 0.9999999,
-          "decay of the first moment"),
-      number(
-          "optim.beta2", [](auto& c) -> auto& { return c.optim.optimizer.beta2; }, 0, 0.9999999,
-          "decay of the second moment"),
-      number(
-          "optim.epsilon", [](auto& c) -> auto& { return c.optim.optimizer.epsilon; }, 1e-30, 1,
-          "added to the root of the second moment"),
-      number(
-          "optim.clip-norm", [](auto& c) -> auto& { return c.optim.clip_norm; }, 0, kHuge,
-          "largest global gradient norm; 0 = do not clip"),
-      ConfigEntry{"optim.position-lr-multiplier", "",
-                  "learning rate of position parameters, relative to the others; auto: 0.2 for "
-                  "tupe-full, 1 for the rest",
+          "train.collectives", [](auto& c) -> auto& { return c.train.collectives; },
+          words({"auto", "messages", "shared", "hierarchical"}),
+          "how gradients travel on the CPU: through memory that the ranks of one host share, "
+          "host by host (hierarchical: in such memory, then between hosts), or in messages, whose "
+          "sums have the same bits however ranks are placed; auto: shared on one host, "
+          "hierarchical on several that run more than one rank"),
+      ConfigEntry{"train.max-time", "",
+                  "training time of the run over all its starts, such as 6h30m, after which it "
+                  "saves and ends; optim.cooldown begins in time to end by then; 0 = no limit",
                   [](RunConfig& config, const std::string& value) {
-                    if (value != "auto") parse_number(value, 0, 1e6);
-                    config.optim.position_lr_multiplier = value;
+                    parse_time_span(value);
+                    config.train.max_time = value;
                   },
-                  [](const RunConfig& config) { return config.optim.position_lr_multiplier; }},
+                  [](const RunConfig& config) { return config.train.max_time; }},
       number(
-          "optim.position-weight-decay",
-          [](auto& c) -> auto& { return c.optim.position_weight_decay; }, 0, 100,
-          "decay of position tables and projections"),
-      ConfigEntry{"optim.position-frozen-steps", "",
-                  "first steps in which position parameters stay as they are, also in epochs "
-                  "(\"2e\", \"0.5 epochs\")",
-                  [](RunConfig& config, const std::string& value) {
-                    parse_duration(value);
-                    config.optim.position_frozen_steps = value;
-                  },
-                  [](const RunConfig& config) { return config.optim.position_frozen_steps; }},
-      choice<>(
-          "optim.positions", [](auto& c) -> auto& { return c.optim.positions; },
-          words({"update", "freeze", "truncate"}),
-          "position parameters: trained, untouched in the whole run, or trained after --extend cut "
-          "them",
-          "positions"),
+          "train.ema-decay", [](auto& c) -> auto& { return c.train.ema_decay; }, 0, 0.9999999,
+          "also keep an average of the weights that forgets so slowly, such as 0.999; 0 = none"),
   };
 }
 

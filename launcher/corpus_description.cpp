@@ -96,8 +96,7 @@ ordered_json describe_words(const SegmenterInfo& segmenter) {
 
 std::string first_words(const ShardedCorpus& corpus, const Tokenizer& tokenizer) {
   if (corpus.documents() == 0) return "";
-  const auto& offsets = corpus.document_offsets();
-  std::vector<std::uint32_t> tokens(std::min<std::uint64_t>(offsets[1] - offsets[0], 40));
+  std::vector<std::uint32_t> tokens(std::min<std::uint64_t>(corpus.length(0), 40));
   corpus.read(0, 0, tokens.size(), tokens.data());
   return tokenizer.decode(tokens);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,7 @@ namespace {
 using Takes = VerbOption::Takes;
 
 struct EvalSettings {
-  std::string run, device, probe;
+  std::string run, device, probe, weights;
   std::vector<std::string> corpora;
   std::int64_t step = 0, rows = 0, threads = 0;
   LengthSettings by_length;
@@ -38,6 +39,8 @@ EvalSettings settings_from(const CommandLine& line) {
     return one_of(line.value("device", "auto"), {"auto", "cpu", "cuda"});
   });
   settings.probe = line.value("probe");
+  settings.weights = reading_option(
+      "weights", [&] { return one_of(line.value("weights", "last"), weights_names()); });
   settings.step = integer("step", "0", 0, INT64_MAX);
   settings.rows = integer("rows", std::to_string(INT64_C(1) << 40), 1, INT64_MAX);
   settings.threads = integer("threads", "0", 0, 4096);
@@ -180,7 +183,7 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
   std::vector<std::string> folders;
   std::vector<ShardedCorpus> corpora;
   together(control, [&] {
-    saved = load_saved_model(settings.run, settings.step,
+    saved = load_saved_model(settings.run, settings.step, settings.weights,
                              [&](const std::string& sentence) { console.notice(sentence); });
     folders = chosen_corpora(settings, saved);
     for (const std::string& folder : folders) corpora.push_back(open_held_out(folder, saved));
@@ -202,6 +205,11 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
       if (session.is_first()) results.back().unigram_entropy = unigram_entropy(corpora[i]);
     }
     if (session.is_first()) print(saved, results, as_json);
+    for (const CorpusResult& result : results) {
+      if (std::isfinite(result.evaluation.loss)) continue;
+      throw AgreedError(ExitCode::kNumerics,
+                        "the held-out loss on " + result.folder + " is not finite");
+    }
   }
   if (!settings.probe.empty()) {
     on_rank_zero(control, [&] { write_probe(saved, corpora.front(), settings, session.device()); });
@@ -231,11 +239,16 @@ Command eval_command() {
       {"corpus", Takes::kManyValues, "CORPUS...",
        "corpora with the same vocabulary (those of the run)"},
       {"step", Takes::kOneValue, "STEP", "checkpoint of this step (newest that verifies)"},
-      {"rows", Takes::kOneValue, "COUNT", "held-out rows of each corpus, at most (all)"},
+      {"weights", Takes::kOneValue, "WHICH",
+       "last, or ema: the average that train.ema-decay keeps (last)"},
+      {"rows", Takes::kOneValue, "COUNT",
+       "held-out rows of each corpus, at most; with --lengths those of the shortest, of which "
+       "longer "
+       "ones are fewer: the same text (all)"},
       {"probe", Takes::kOneValue, "DIR",
-       "write what attention scores are made of, over a micro-batch of the rows, to DIR/probe.json "
-       "and "
-       "DIR/index.html"},
+       "write what attention scores are made of, over a micro-batch of rows as long as in "
+       "training, "
+       "to DIR/probe.json and DIR/index.html"},
       {"device", Takes::kOneValue, "DEVICE", "auto, cpu or cuda (auto)"},
       {"threads", Takes::kOneValue, "N", "computing threads (all cores)"},
       {"json", Takes::kNothing, "", "print JSON"}};

@@ -28,8 +28,7 @@ std::vector<std::uint64_t> share_of_rows(std::uint64_t available, std::uint64_t 
 struct HeldOutRows {
   HeldOutRows(const ShardedCorpus& corpus, const DataOptions& given)
       : options(given),
-        plan(corpus.document_offsets(), given.packing, given.sequence_length,
-             given.sentence_pairs) {
+        plan(corpus.document_table(), given.packing, given.sequence_length, given.sentence_pairs) {
     options.seed = kEvaluationSeed;
     if (plan.rows() == 0) throw CorpusError("the held-out split has no row to evaluate on");
   }
@@ -138,9 +137,8 @@ Evaluation combined(const std::vector<Evaluation>& parts) {
 double unigram_entropy(const ShardedCorpus& corpus) {
   std::vector<std::uint64_t> counts(corpus.info().vocab_size);
   std::vector<std::uint32_t> tokens;
-  const auto& offsets = corpus.document_offsets();
   for (std::uint64_t document = 0; document < corpus.documents(); ++document) {
-    tokens.resize(offsets[document + 1] - offsets[document]);
+    tokens.resize(corpus.length(document));
     corpus.read(document, 0, tokens.size(), tokens.data());
     for (std::uint32_t token : tokens) ++counts.at(token);
   }

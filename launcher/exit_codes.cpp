@@ -65,6 +65,20 @@ ExitCode exit_code_of(const std::exception& error) {
   return ExitCode::kInternal;
 }
 
+std::string printable(const std::string& text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string result;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte >= 0x20 && byte != 0x7f) {
+      result += letter;
+    } else {
+      result += std::string("\\x") + kDigits[byte >> 4] + kDigits[byte & 15];
+    }
+  }
+  return result;
+}
+
 std::string sentence_of(const std::exception& error) {
   if (is_out_of_memory(error)) {
     return "memory ran out" + bytes_asked_for(error.what()) +

@@ -15,6 +15,7 @@ enum class ExitCode : int {
   kNumerics = 4,        // loss or gradient not finite, too many steps in a row
   kCommunication = 10,  // a collective failed
   kTimeout = 11,        // a rank did not join a collective in time
+  kUnfit = 20,          // tupelo doctor: a check failed
   kInternal = 70,       // a broken contract inside Tupelo
   kMemory = 71,         // memory ran out
   kStorage = 74,        // the file system refused
@@ -42,6 +43,10 @@ class AgreedError : public std::runtime_error {
 
 // The exit code that the kind of `error` calls for.
 ExitCode exit_code_of(const std::exception& error);
+
+// `text` without control characters, which stand as \x00: what a user typed comes back in
+// sentences.
+std::string printable(const std::string& text);
 
 // One sentence for a person, without the back-traces that LibTorch appends.
 std::string sentence_of(const std::exception& error);

@@ -11,6 +11,7 @@
 #include "launcher/console.h"
 #include "launcher/extension_options.h"
 #include "launcher/model_loading.h"
+#include "launcher/nearest_name.h"
 #include "launcher/saved_model.h"
 #include "launcher/value_text.h"
 #include "model/position/encoding_call.h"
@@ -119,6 +120,8 @@ std::vector<VerbOption> initial_weights_options() {
   std::vector<VerbOption> options = {
       {"init-from", Takes::kOneValue, "RUN",
        "start a new run from the weights, and the model settings, of this run or checkpoint"},
+      {"init-weights", Takes::kOneValue, "WHICH",
+       "with --init-from: last, or ema: the average that train.ema-decay kept (last)"},
       {"extend", Takes::kOneValue, "N",
        "with --init-from: rewrite its position tables for N positions"}};
   for (const VerbOption& option :
@@ -150,18 +153,17 @@ InitialWeights InitialWeights::load(const CommandLine& line, Communicator& commu
           reading_option("extend", [&] { return parse_integer(line.value("extend"), 1, 1 << 24); });
     }
     initial.extension_ = extension_from(line);
+    initial.weights_ = reading_option("init-weights", [&] {
+      return one_of(line.value("init-weights", "last"), weights_names());
+    });
   });
   std::string state;
   on_rank_zero(communicator, [&] {
     const CheckpointPlace place = checkpoint_place(line.value("init-from"));
     Checkpoint checkpoint = load_checkpoint(
         place, [&](const std::string& sentence) { console.notice("--init-from: " + sentence); });
-    const auto model = checkpoint.files.find("model");
-    if (model == checkpoint.files.end()) {
-      throw CorruptCheckpoint(place.run + ": the checkpoint has no model.safetensors");
-    }
-    initial.tensors_ = std::move(model->second);
     initial.checkpoint_ = checkpoint_folder(place, checkpoint.step);
+    initial.tensors_ = take_weights(checkpoint, initial.weights_, initial.checkpoint_);
     state = checkpoint.state_json;
   });
   initial.checkpoint_ = communicator.broadcast(initial.checkpoint_, 0);
@@ -194,6 +196,15 @@ void InitialWeights::extend(ConfigBuilder& builder) const {
   if (length < trained && !truncates) {
     throw std::invalid_argument("--extend: " + lengths +
                                 " are fewer; --positions truncate cuts the position tables");
+  }
+  if (length_ == trained) {
+    throw std::invalid_argument("--extend: the run has " + std::to_string(trained) +
+                                " positions already");
+  }
+  if (truncates && extension_.tables != TableExtension::kError) {
+    throw std::invalid_argument(
+        "--extend-policy says how tables get longer, and --positions "
+        "truncate cuts them");
   }
   if (length == trained) return;
   const std::string origin = "--extend";
@@ -257,7 +268,8 @@ void InitialWeights::load_into(RobertaForMaskedLm& model) {
 }
 
 std::string InitialWeights::summary() const {
-  return "step " + std::to_string(state_.step) + " of " + checkpoint_ +
+  return std::string(weights_ == "ema" ? "the average at " : "") + "step " +
+         std::to_string(state_.step) + " of " + checkpoint_ +
          (resized_.empty() ? ""
                            : ", " + std::to_string(resized_.size()) + " position tables resized") +
          (sentence_order_head_.empty() ? "" : ", sentence-order head " + sentence_order_head_);
@@ -269,6 +281,7 @@ nlohmann::ordered_json InitialWeights::description() const {
       {"step", state_.step},
       {"max_positions", config_.model.max_positions},
       {"resized_tables", resized_}};
+  if (weights_ != "last") object["weights"] = weights_;
   if (!sentence_order_head_.empty()) object["sentence_order_head"] = sentence_order_head_;
   if (length_ > 0) {
     object["extended_to"] = length_;

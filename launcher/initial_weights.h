@@ -52,6 +52,7 @@ class InitialWeights {
 
  private:
   std::string checkpoint_;  // folder
+  std::string weights_;     // one of weights_names()
   RunState state_;
   RunConfig config_;
   NamedTensors tensors_;     // rank 0

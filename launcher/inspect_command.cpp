@@ -143,8 +143,8 @@ Command inspect_command() {
       "       tupelo inspect --plan [--run RUN | --config FILE --section.key VALUE ...] [--json]";
   verb.summary =
       "Shows what a corpus or a run's newest checkpoint holds. With --plan: what the position "
-      "encodings\nof a model cost, layer by layer: of a run, or of a model that settings "
-      "describe.";
+      "encodings\nof a model cost and what a training step keeps in memory, layer by layer: of a "
+      "run, or of a\nmodel that settings describe.";
   verb.options = {
       {"path", Takes::kOneValue, "PATH", "the folder (the word --path may be left out)"},
       {"json", Takes::kNothing, "", "print JSON"},

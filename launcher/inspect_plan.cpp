@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "launcher/console.h"
+#include "launcher/memory_forecast.h"
 #include "launcher/plan_table.h"
 #include "launcher/saved_model.h"
 #include "launcher/settings.h"
@@ -37,7 +38,7 @@ PlannedModel model_of_run(const CommandLine& line) {
         "and every --section.key");
   }
   SavedModel saved = load_saved_model(
-      line.value("run", line.value("path")), 0,
+      line.value("run", line.value("path")), 0, "last",
       [](const std::string& sentence) { Console(/*silent=*/false).notice(sentence); });
   return {saved.config, saved.model};
 }
@@ -75,12 +76,15 @@ void inspect_plan(const CommandLine& line) {
   check_length(*planned.model, tokens);
   const PlanReport report =
       plan_report(*planned.model, tokens, /*padding=*/data.packing != Packing::kFull);
+  const MemoryForecast memory =
+      memory_forecast(*planned.model, planned.config, micro_batch_shape(planned.config, tokens));
   if (line.has("json")) {
     nlohmann::ordered_json object = plan_json(report);
     object["position"] = planned.model->position_plan();
+    object["memory"] = memory_json(memory);
     std::cout << object.dump(1) << std::endl;
   } else {
-    std::cout << plan_table(report) << std::flush;
+    std::cout << plan_table(report) << "\n" << memory_table(memory) << std::flush;
   }
 }
 

@@ -41,9 +41,11 @@ std::vector<Ledger::ClosedEpoch> Ledger::close_epochs(std::int64_t steps,
 std::map<std::uint64_t, EpochCount> Ledger::totals(std::int64_t steps,
                                                    Communicator& communicator) const {
   std::map<std::uint64_t, EpochCount> totals;
-  const std::uint64_t epoch = order_.epoch_after(corpus_, steps);
-  const EpochCount sum = total(epoch, communicator);
-  if (sum.rows > 0) totals[epoch] = sum;
+  const SampleOrder::OpenEpochs open = order_.open_epochs(corpus_, steps);
+  for (std::uint64_t epoch = open.first; epoch < open.end; ++epoch) {
+    const EpochCount sum = total(epoch, communicator);
+    if (sum.rows > 0) totals[epoch] = sum;
+  }
   return totals;
 }
 

@@ -92,7 +92,10 @@ void check_covered(const RobertaForMaskedLm& extended, std::int64_t trained,
   for (const std::int64_t length : settings.lengths) {
     if (length <= trained || length <= longest) continue;
     std::string sentence = "--lengths: " + std::to_string(length) + " tokens are more than the " +
-                           std::to_string(longest) + " that the model covers";
+                           std::to_string(longest) +
+                           (extended.options().extension.tables == TableExtension::kError
+                                ? " that the model covers"
+                                : " that this --extend-policy reaches");
     const std::string reaching = reaching_policies(extended.options(), length);
     throw std::invalid_argument(sentence + (reaching.empty()
                                                 ? "; no --extend-policy reaches them"
@@ -172,6 +175,9 @@ LengthSettings length_settings(const CommandLine& line) {
     extension.rotation.factor = positive(text, 1e6);
     if (extension.rotation.method.empty() || extension.rotation.method == "none") {
       throw std::invalid_argument("needs a --rope-scaling other than none");
+    }
+    if (extension.rotation.factor == 1 && extension.rotation.method != "ntk-dynamic") {
+      throw std::invalid_argument("1 stretches nothing");
     }
   });
   given("logn", [&](const std::string& text) { settings.logn = one_of(text, kTemperatures); });

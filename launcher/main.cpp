@@ -18,7 +18,8 @@ using tupelo::ExitCode;
 
 std::vector<Command> commands() {
   return {tupelo::prepare_command(), tupelo::corpus_command(),  tupelo::train_command(),
-          tupelo::eval_command(),    tupelo::inspect_command(), tupelo::plot_command()};
+          tupelo::eval_command(),    tupelo::inspect_command(), tupelo::plot_command(),
+          tupelo::doctor_command()};
 }
 
 std::string overview() {
@@ -79,7 +80,7 @@ int main(int argument_count, char** arguments) {
     if (code == ExitCode::kDone) require_output_written();
     return static_cast<int>(code);
   } catch (const std::exception& error) {
-    std::cerr << "error: " << tupelo::sentence_of(error) << std::endl;
+    std::cerr << "error: " << tupelo::printable(tupelo::sentence_of(error)) << std::endl;
     return static_cast<int>(tupelo::exit_code_of(error));
   }
 }

@@ -116,13 +116,6 @@ std::string ConfigBuilder::to_ini(bool with_origins) const {
   return text;
 }
 
-LearningRateSchedule learning_rate_schedule(const RunConfig& config) {
-  ScheduleOptions options = config.optim.schedule;
-  options.total_steps = config.train.steps;
-  options.warmup_steps = parse_warmup(config.optim.warmup, config.train.steps);
-  return make_schedule(options);
-}
-
 std::int64_t frozen_position_steps(const RunConfig& config,
                                    const std::function<double(std::int64_t)>& epochs_after) {
   if (config.optim.positions == "freeze") return INT64_MAX;

@@ -25,14 +25,25 @@ struct TrainOptions {
   std::int64_t threads = 0;  // computing threads per rank; 0 = cores of the host / ranks on it
   std::int64_t timeout_seconds = 300;
   std::int64_t bucket_bytes = 4 << 20;
-  std::string device = "auto";  // auto | cpu | cuda
+  std::string device = "auto";       // auto | cpu | cuda
+  std::string collectives = "auto";  // auto | messages | shared | hierarchical
   bool overlap = true;
+  std::string max_time = "0";  // training time of the whole run, parse_time_span(); 0 = no limit
+  double ema_decay = 0;        // of the average of the weights; 0 = there is none
 };
 
 struct UpdateOptions {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   std::string warmup = "6%";  // of train.steps, or a number of steps
+  // Of what an optimizer of matrices leaves to AdamW: "auto", as the schedule's peak, or a number.
+  std::string adamw_learning_rate = "auto";
+  std::string lr_scaling = "none";      // none | linear | sqrt in the global batch
+  std::int64_t lr_reference_batch = 0;  // whose rates are given; 0 = not said
+  std::string decay_steps = "10%";      // of schedule wsd: of train.steps, or a number of steps
+  std::string decay_shape = "1-sqrt";   // of wsd and of the cool-down: one of decay_shapes()
+  std::string cooldown = "0";           // at the end of the run, as decay_steps; 0 = none
+  double layer_decay = 1.0;             // learning rate of a layer, relative to the one above
   double weight_decay = 0.01;
   double clip_norm = 1.0;                       // 0 = do not clip
   std::string position_lr_multiplier = "auto";  // or a number for all position parameters
@@ -95,7 +106,7 @@ class ConfigBuilder {
   std::map<std::string, std::string> origins_;
 };
 
-// The schedule over train.steps steps. Throws std::invalid_argument.
+// The schedule over train.steps steps (launcher/update_settings.h). Throws std::invalid_argument.
 LearningRateSchedule learning_rate_schedule(const RunConfig& config);
 
 // First steps in which position parameters stand still; all of them for "freeze". `epochs_after`

@@ -65,6 +65,17 @@ void refuse_place_of_others(const fs::path& root) {
   }
 }
 
+// Other runs below would then lie in this one.
+void refuse_folder_of_runs(const fs::path& root) {
+  if (!fs::is_directory(root)) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    const RunFolder inner(entry.path());
+    if (!fs::exists(inner.description()) || !fs::is_directory(inner.checkpoints())) continue;
+    throw std::invalid_argument("--run: " + root.string() + " holds another run, " +
+                                entry.path().filename().string() + "; name a folder of its own");
+  }
+}
+
 }  // namespace
 
 bool RunFolder::holds_a_run() const {
@@ -82,6 +93,7 @@ bool RunFolder::holds_a_checkpoint() const {
 
 void RunFolder::clear() const {
   fs::remove_all(checkpoints());
+  fs::remove_all(plans());
   for (const fs::path& file : {metrics(), config(), description()}) fs::remove(file);
 }
 
@@ -111,6 +123,7 @@ RunClaim::RunClaim(const RunFolder& folder) : folder_(folder) {
     throw std::invalid_argument("--run: " + folder.root().string() + " is not a folder");
   }
   refuse_place_of_others(root);
+  refuse_folder_of_runs(root);
   for (fs::path path = root; !fs::exists(path); path = path.parent_path()) {
     if (path.has_filename()) made_.push_back(path);
   }

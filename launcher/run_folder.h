@@ -3,6 +3,7 @@
 //   RUN/config.ini      the resolved configuration; `tupelo train --config RUN/config.ini` repeats
 //   it RUN/run.json        corpus, settings and where they come from, versions RUN/metrics.jsonl
 //   one object per logged step, validation and epoch RUN/checkpoints/    checkpoints/FORMAT.md
+//   RUN/plans/          data/plan_cache.h; may be deleted
 //   RUN/lock            held by rank 0 while a run is going on
 #pragma once
 
@@ -22,6 +23,7 @@ class RunFolder {
   std::filesystem::path description() const { return root_ / "run.json"; }
   std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  std::filesystem::path plans() const { return root_ / "plans"; }
   std::filesystem::path lock() const { return root_ / "lock"; }
 
   // Whether an earlier run left anything that a new one would mix with.

@@ -29,6 +29,7 @@ constexpr std::array kFixedKeys = {"model.layers",
                                    "data.length-ramp",
                                    "train.batch-ramp",
                                    "data.packing",
+                                   "data.length-bins",
                                    "data.mixture",
                                    "data.masking",
                                    "data.mask-unit",
@@ -66,6 +67,19 @@ void require_equal(const std::string& what, const std::string& saved, const std:
                               "'; use the same value, or another --run folder");
 }
 
+// A cool-down that only now is asked for, or asked for elsewhere, must lie ahead: else the rate
+// would jump to its middle.
+void require_cooldown_ahead(const RunState& saved, const RunConfig& saved_config,
+                            const RunConfig& current_config) {
+  const CooldownSpan before = cooldown_span(saved_config), now = cooldown_span(current_config);
+  if (saved.cooldown || now.steps == 0 || now == before || now.begin >= saved.step) return;
+  throw std::invalid_argument(
+      "optim.cooldown " + current_config.optim.cooldown + " of train.steps " +
+      std::to_string(current_config.train.steps) + " begins at step " + std::to_string(now.begin) +
+      ", but the run is at step " + std::to_string(saved.step) +
+      " already; set train.steps to the sum of that and the steps of the cool-down");
+}
+
 }  // namespace
 
 std::string to_json(const RunState& state) {
@@ -78,23 +92,30 @@ std::string to_json(const RunState& state) {
                         {"hash", hex_text(count.hash)}});
     }
   }
-  return json{{"config", state.config_ini},
-              {"position_plan", state.position_plan},
-              {"vocab_size", state.vocab_size},
-              {"pad_id", state.pad_id},
-              {"tokenizer_fingerprint", state.tokenizer_fingerprint},
-              {"corpus_digests", state.corpus_digests},
-              {"corpora", state.corpora},
-              {"step", state.step},
-              {"tokens", state.tokens},
-              {"skipped_steps", state.skipped_steps},
-              {"masks_hash", hex_text(state.masks_hash)},
-              {"epochs", epochs},
-              {"world_size", state.world_size},
-              {"threads", state.threads},
-              {"torch_version", state.torch_version},
-              {"cpu_capability", state.cpu_capability}}
-      .dump(1);
+  json object = {{"config", state.config_ini},
+                 {"position_plan", state.position_plan},
+                 {"vocab_size", state.vocab_size},
+                 {"pad_id", state.pad_id},
+                 {"tokenizer_fingerprint", state.tokenizer_fingerprint},
+                 {"corpus_digests", state.corpus_digests},
+                 {"corpora", state.corpora},
+                 {"step", state.step},
+                 {"tokens", state.tokens},
+                 {"skipped_steps", state.skipped_steps},
+                 {"mask_law", state.mask_law},
+                 {"seconds", state.seconds},
+                 {"step_seconds", state.step_seconds},
+                 {"average_updates", state.average_updates},
+                 {"masks_hash", hex_text(state.masks_hash)},
+                 {"epochs", epochs},
+                 {"world_size", state.world_size},
+                 {"threads", state.threads},
+                 {"torch_version", state.torch_version},
+                 {"cpu_capability", state.cpu_capability}};
+  if (state.cooldown) {
+    object["cooldown"] = {{"begin", state.cooldown->begin}, {"steps", state.cooldown->steps}};
+  }
+  return object.dump(1);
 }
 
 RunState run_state_from_json(const std::string& text) {
@@ -120,6 +141,15 @@ RunState run_state_from_json(const std::string& text) {
     object.at("step").get_to(state.step);
     object.at("tokens").get_to(state.tokens);
     object.at("skipped_steps").get_to(state.skipped_steps);
+    state.mask_law = object.value("mask_law", 1);
+    state.seconds = object.value("seconds", 0.0);  // runs of before had neither these three
+    state.step_seconds = object.value("step_seconds", 0.0);
+    state.average_updates = object.value("average_updates", std::int64_t{0});
+    if (object.contains("cooldown")) {
+      const json& cooldown = object.at("cooldown");
+      state.cooldown = CooldownSpan{cooldown.at("begin").get<std::int64_t>(),
+                                    cooldown.at("steps").get<std::int64_t>()};
+    }
     state.masks_hash = std::stoull(object.at("masks_hash").get<std::string>(), nullptr, 16);
     for (const json& epoch : object.at("epochs")) {
       auto& of_corpus = state.epochs.at(epoch.value("corpus", std::size_t{0}));
@@ -153,7 +183,15 @@ void require_same_run(const RunState& saved, const RunState& current) {
   for (const char* key : kFixedKeys) {
     require_equal(key, entry_value(saved_config, key), entry_value(current_config, key));
   }
+  require_cooldown_ahead(saved, saved_config, current_config);
   require_equal("corpus", joined(saved.corpus_digests), joined(current.corpus_digests));
+  if (saved.mask_law == current.mask_law) return;
+  std::string text = "the checkpoint is of a version of tupelo that masks other tokens (law ";
+  text += std::to_string(saved.mask_law);
+  text += ", here ";
+  text += std::to_string(current.mask_law);
+  text += "); go on with that version, or begin another run from its weights with --init-from";
+  throw std::invalid_argument(text);
 }
 
 std::string bit_differences(const RunState& saved, const RunState& current) {

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "data/masker.h"
 #include "launcher/run_config.h"
+#include "launcher/update_settings.h"
 
 namespace tupelo {
 
@@ -29,7 +32,13 @@ struct RunState {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
   std::int64_t skipped_steps = 0;
-  std::uint64_t masks_hash = 0;  // wrapping sum of Batch::masks_hash over all ranks and steps
+  int mask_law = kMaskLaw;  // see data/masker.h; 1 where a checkpoint does not say
+  double seconds = 0;       // of training, over all starts
+  double step_seconds = 0;  // of the last steps, each; 0 = not known
+  std::optional<CooldownSpan>
+      cooldown;                      // as train.max-time made it begin; part of the run from then
+  std::int64_t average_updates = 0;  // of the average of the weights
+  std::uint64_t masks_hash = 0;      // wrapping sum of Batch::masks_hash over all ranks and steps
   std::vector<std::map<std::uint64_t, EpochCount>> epochs;  // of each corpus, unfinished ones only
   // What bits depend on beyond the above; a difference is worth a warning.
   int world_size = 1;
@@ -46,7 +55,9 @@ RunState run_state_from_json(const std::string& text);
 RunConfig config_of(const RunState& state);
 
 // Throws std::invalid_argument naming both values when `current` cannot continue `saved`: another
-// position plan, model shape, vocabulary, corpus, or anything that decides which sample comes when.
+// position plan, model shape, vocabulary, corpus, or anything that decides which sample comes when
+// and what is masked of it; or when its cool-down should have begun before the step where it
+// stands.
 void require_same_run(const RunState& saved, const RunState& current);
 
 // A sentence for each difference that changes the last bits of a continued run, though not its

@@ -45,6 +45,7 @@ CheckpointPlace checkpoint_place(const std::string& path) {
 
 Checkpoint load_checkpoint(const CheckpointPlace& place, const PassedOver& passed_over) {
   const RunFolder folder(place.run);
+  if (!fs::exists(place.run)) throw std::invalid_argument("there is no run " + place.run);
   if (!fs::is_directory(folder.checkpoints())) {
     throw std::invalid_argument(place.run +
                                 " holds no folder checkpoints; give the folder of a training run, "
@@ -66,11 +67,24 @@ std::string checkpoint_folder(const CheckpointPlace& place, std::int64_t step) {
   return CheckpointStore(RunFolder(place.run).checkpoints(), {}).folder_of(step).string();
 }
 
-SavedModel load_saved_model(const std::string& path, std::int64_t step,
+std::vector<std::string> weights_names() { return {"last", "ema"}; }
+
+NamedTensors take_weights(Checkpoint& checkpoint, const std::string& weights,
+                          const std::string& where) {
+  const bool average = weights == "ema";
+  const auto tensors = checkpoint.files.find(average ? "ema" : "model");
+  if (tensors != checkpoint.files.end()) return std::move(tensors->second);
+  if (!average) throw CorruptCheckpoint(where + " has no model.safetensors");
+  throw std::invalid_argument(where +
+                              " has no average of its weights (train.ema-decay was 0); valid "
+                              "here: last");
+}
+
+SavedModel load_saved_model(const std::string& path, std::int64_t step, const std::string& weights,
                             const PassedOver& passed_over) {
   CheckpointPlace place = checkpoint_place(path);
   if (step > 0) place.step = step;
-  const Checkpoint checkpoint = load_checkpoint(place, passed_over);
+  Checkpoint checkpoint = load_checkpoint(place, passed_over);
   SavedModel saved;
   saved.state = run_state_from_json(checkpoint.state_json);
   saved.config = config_of(saved.state);
@@ -79,11 +93,7 @@ SavedModel load_saved_model(const std::string& path, std::int64_t step,
   options.vocab_size = saved.state.vocab_size;
   options.pad_id = saved.state.pad_id;
   saved.model = std::make_shared<RobertaForMaskedLm>(options);
-  const auto tensors = checkpoint.files.find("model");
-  if (tensors == checkpoint.files.end()) {
-    throw CorruptCheckpoint(saved.folder + " has no model.safetensors");
-  }
-  load_parameters(*saved.model, tensors->second);
+  load_parameters(*saved.model, take_weights(checkpoint, weights, saved.folder));
   saved.model->eval();
   return saved;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "checkpoints/checkpoint_store.h"
 #include "launcher/run_config.h"
@@ -39,9 +40,16 @@ Checkpoint load_checkpoint(const CheckpointPlace& place, const PassedOver& passe
 // The folder of that checkpoint, once its step is known.
 std::string checkpoint_folder(const CheckpointPlace& place, std::int64_t step);
 
+// Which weights of a checkpoint: those of its last step, or their average (train.ema-decay).
+std::vector<std::string> weights_names();  // "last", "ema"
+// Moves them out of `checkpoint`, which is that of folder `where`. Throws std::invalid_argument
+// when it holds no average, CorruptCheckpoint when it holds no model.
+NamedTensors take_weights(Checkpoint& checkpoint, const std::string& weights,
+                          const std::string& where);
+
 // `path` as in checkpoint_place(), whose step gives way to `step` unless that is 0. Throws as
 // load_checkpoint() does.
-SavedModel load_saved_model(const std::string& path, std::int64_t step,
+SavedModel load_saved_model(const std::string& path, std::int64_t step, const std::string& weights,
                             const PassedOver& passed_over);
 
 }  // namespace tupelo

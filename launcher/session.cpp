@@ -7,15 +7,23 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 
 #include "distributed/backends.h"
 #include "launcher/agreement.h"
+#include "launcher/network_choice.h"
+#include "launcher/rank_facts.h"
 
 namespace tupelo {
 namespace {
+
+const std::map<std::string, Route> kRoutes = {{"auto", Route::kAuto},
+                                              {"messages", Route::kMessages},
+                                              {"shared", Route::kShared},
+                                              {"hierarchical", Route::kHierarchical}};
 
 std::unique_ptr<Communicator> cpu_communicator(const MpiRuntime& runtime,
                                                CommunicatorOptions options) {
@@ -30,11 +38,14 @@ torch::Device choose_device(const std::string& wanted, const MpiRuntime& runtime
     throw std::invalid_argument(
         "device cuda is asked for, but this program sees no CUDA device; valid here: auto, cpu");
   }
-  if (runtime.local_size() > devices) {
+  // A run by hand on one of several devices is nobody's mistake; a launcher's count is.
+  const bool too_few = runtime.world_size() > 1 && runtime.local_size() < devices;
+  if (runtime.local_size() > devices || too_few) {
     throw std::invalid_argument("host " + runtime.hosts()[runtime.rank()] + " runs " +
                                 std::to_string(runtime.local_size()) + " ranks but has " +
                                 std::to_string(devices) +
-                                " CUDA devices; start one rank per device");
+                                " CUDA devices; start one rank per device, or name those to use "
+                                "in CUDA_VISIBLE_DEVICES");
   }
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(runtime.local_rank()));
 }
@@ -50,13 +61,18 @@ int choose_threads(int wanted, const MpiRuntime& runtime) {
 
 Session::Session() : control_(cpu_communicator(runtime_, {})) {}
 
-void Session::configure(const std::string& device, int threads, int timeout_seconds) {
+void Session::configure(const std::string& device, int threads, int timeout_seconds,
+                        const std::string& collectives) {
   together(*control_, [&] {
     device_ = choose_device(device, runtime_);
     threads_ = choose_threads(threads, runtime_);
   });
+  require_same(*control_, runtime_.hosts(),
+               {{"the device", device_.is_cuda() ? "cuda" : "cpu",
+                 "look at the driver of the host without, or set train.device"}});
   at::set_num_threads(threads_);
-  const CommunicatorOptions options{std::chrono::seconds(timeout_seconds)};
+  const CommunicatorOptions options{.timeout = std::chrono::seconds(timeout_seconds),
+                                    .route = kRoutes.at(collectives)};
   if (device_.is_cuda()) {
     data_ = make_nccl_communicator(runtime_, device_.index(), options);
   } else {
@@ -66,20 +82,21 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
 
 ExitCode in_session(const Verb& verb, const std::vector<std::string>& words,
                     const std::function<ExitCode(Session&, const CommandLine&)>& command) {
+  choose_network(words);
   Session session;
   try {
     std::optional<CommandLine> line;
     together(session.control(), [&] { line.emplace(verb, words); });
     return command(session, *line);
   } catch (const AgreedError& error) {
-    if (session.is_first()) std::cerr << "error: " << error.what() << std::endl;
+    if (session.is_first()) std::cerr << "error: " << printable(error.what()) << std::endl;
     return error.code();
   } catch (const std::exception& error) {
     MpiRuntime& runtime = session.runtime();
     const ExitCode code = exit_code_of(error);
     const bool alone = runtime.world_size() == 1;
     std::cerr << "error: " << (alone ? "" : "rank " + std::to_string(runtime.rank()) + ": ")
-              << sentence_of(error) << std::endl;
+              << printable(sentence_of(error)) << std::endl;
     if (!alone) runtime.abort(static_cast<int>(code));
     return code;
   }

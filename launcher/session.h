@@ -30,8 +30,10 @@ class Session {
   bool is_first() const { return runtime_.rank() == 0; }
 
   // Chooses the device ("auto", "cpu", "cuda"), the number of computing threads (0 = by cores and
-  // ranks of the host) and the deadline of collectives. Collective. Throws std::invalid_argument.
-  void configure(const std::string& device, int threads, int timeout_seconds);
+  // ranks of the host), the deadline of collectives and their way on the CPU (train.collectives).
+  // Collective. Throws std::invalid_argument.
+  void configure(const std::string& device, int threads, int timeout_seconds,
+                 const std::string& collectives = "auto");
 
  private:
   MpiRuntime runtime_;

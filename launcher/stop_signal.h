@@ -7,7 +7,8 @@ namespace tupelo {
 // first ends the process at once with ExitCode::kPreemptedNotSaved. One object per process.
 class StopSignal {
  public:
-  StopSignal();
+  // `speaks`: tells on standard error what a signal does.
+  explicit StopSignal(bool speaks);
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;

@@ -10,6 +10,9 @@
 #include "launcher/console.h"
 #include "launcher/extension_options.h"
 #include "launcher/initial_weights.h"
+#include "launcher/network_choice.h"
+#include "launcher/rank_facts.h"
+#include "launcher/rank_map.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/saved_model.h"
@@ -61,11 +64,21 @@ void require_different(const OpenCorpora& corpora) {
   }
 }
 
+Facts corpus_facts(const OpenCorpora& corpora) {
+  Facts facts = {{"the number of corpora", std::to_string(corpora.folders.size()),
+                  "give every rank the same --corpus"}};
+  for (const ShardedCorpus& half : corpora.train) {
+    facts.push_back({"the digest of corpus " + std::to_string(facts.size()), half.info().digest,
+                     "give every rank the same --corpus, on a file system that all hosts share"});
+  }
+  return facts;
+}
+
 // Every shard is verified by one of the ranks, when asked for.
 void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora) {
   together(communicator, [&] {
     for (const std::string& folder : corpora.folders) {
-      corpora.train.emplace_back(folder, Split::kTrain);
+      corpora.train.emplace_back(folder, Split::kTrain, Open::kWhenRead);
       corpora.held_out.emplace_back(folder, Split::kHeldOut);
       ShardedCorpus::load_tokenizer(
           folder);  // throws when the vocabulary does not match the shards
@@ -122,7 +135,8 @@ void check_same_origin(const RunFolder& folder, const CommandLine& line) {
   const nlohmann::ordered_json origin = recorded_origin(folder);
   const std::string refusal = "--init-from: run folder " + folder.root().string() +
                               " already holds a run, which began from ";
-  const std::string advice = "; use another --run folder, or leave out --init-from to go on";
+  const std::string advice = "; use another --run folder, or go on with --config " +
+                             folder.config().string() + " and without --init-from";
   if (!origin.is_object()) throw std::invalid_argument(refusal + "no other one" + advice);
   const std::string recorded = origin.value("checkpoint", "");
   const CheckpointPlace wanted = checkpoint_place(given), old = checkpoint_place(recorded);
@@ -178,8 +192,16 @@ void introduce(const ConfigBuilder& builder, const OpenCorpora& corpora, Session
         grouped(static_cast<std::int64_t>(corpora.held_out[i].tokens())) + " tokens");
   }
   console.line("ranks     " + std::to_string(session.runtime().world_size()) + " (" +
-               session.data().backend() + ", " + session.device().str() + ", " +
+               session.data().route() + ", " + session.device().str() + ", " +
                std::to_string(session.threads()) + " threads each)");
+  if (session.runtime().world_size() > 1) {
+    std::string heading = "hosts     ";
+    for (const std::string& line :
+         rank_map(session.runtime().hosts(), session.device().is_cuda())) {
+      console.line(heading + line);
+      heading.assign(heading.size(), ' ');
+    }
+  }
   console.line("model     " + std::to_string(config.model.layers) + " layers, hidden " +
                std::to_string(config.model.hidden_size) + ", input " + config.model.input_position +
                ", attention " + config.model.position);
@@ -286,25 +308,30 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   Communicator& control = session.control();
   Console console(/*silent=*/!session.is_first());
   std::optional<InitialWeights> initial;
+  if (control.world_size() > 1) {
+    require_same(control, session.runtime().hosts(), program_facts());
+  }
   const ConfigBuilder builder = resolve(line, control, console, initial);
   if (line.has("print-config")) {
     console.line(builder.to_ini(/*with_origins=*/true));
     return ExitCode::kDone;
   }
+  require_same(control, session.runtime().hosts(), setting_facts(builder.config()));
   const TrainOptions& train = builder.config().train;
   session.configure(train.device, static_cast<int>(train.threads),
-                    static_cast<int>(train.timeout_seconds));
+                    static_cast<int>(train.timeout_seconds), train.collectives);
 
   OpenCorpora corpora;
   corpora.folders = line.values("corpus");
   open_corpora(!line.has("no-verify"), control, corpora);
+  require_same(control, session.runtime().hosts(), corpus_facts(corpora));
   together(control, [&] {
     check_held_out(corpora, train);
     if (builder.config().data.sentence_pairs) check_sentences(corpora);
     if (initial) check_vocabulary(corpora, *initial);
   });
   const RunFolder folder(line.value("run"));
-  StopSignal stop;
+  StopSignal stop(/*speaks=*/session.is_first());
   std::optional<Trainer> trainer;
   together(control, [&] {
     trainer.emplace(TrainerContext{builder.config(), corpora.pointers(corpora.train),
@@ -315,6 +342,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   std::unique_ptr<RunClaim> claim;  // once nothing is wrong with the settings: it may replace a run
   on_rank_zero(control, [&] { claim = claim_folder(folder, line); });
   introduce(builder, corpora, session, console);
+  console.line(trainer->recompute_text());
   trainer->restore();
   on_rank_zero(control, [&] {
     nlohmann::ordered_json origin;
@@ -358,6 +386,7 @@ Command train_command() {
       {"fresh", Takes::kNothing, "", "start anew; refuses a folder that holds a run"},
       {"force", Takes::kNothing, "", "with --fresh: delete the run that the folder holds"},
       {"no-verify", Takes::kNothing, "", "do not re-hash the shards at the start"}};
+  verb.options.push_back(interface_option());
   for (const VerbOption& option : initial_weights_options()) verb.options.push_back(option);
   verb.options.push_back({"help", Takes::kNothing, "", "this text"});
   verb.configurable = true;

@@ -10,6 +10,7 @@
 #include "launcher/device_batch.h"
 #include "launcher/held_out_probe.h"
 #include "launcher/initial_weights.h"
+#include "launcher/memory_forecast.h"
 #include "launcher/model_parameters.h"
 #include "launcher/stop_signal.h"
 #include "launcher/value_text.h"
@@ -75,21 +76,26 @@ std::vector<torch::Tensor> position_tensors_of(const RobertaForMaskedLm& model) 
 }
 
 std::shared_ptr<const SampleOrder> order_of(const std::vector<const ShardedCorpus*>& corpora,
-                                            const DataOptions& options) {
+                                            const DataOptions& options, const PlanCache& plans) {
   std::vector<std::uint64_t> tokens;
   for (const ShardedCorpus* corpus : corpora) tokens.push_back(corpus->tokens());
   const std::vector<double> weights = mixture_weights(options.mixture, tokens);
   std::vector<MixturePart> parts;
   for (std::size_t i = 0; i < corpora.size(); ++i) {
-    parts.push_back({&corpora[i]->document_offsets(), weights[i]});
+    parts.emplace_back(corpora[i]->document_table(), weights[i]);
+    parts.back().name = corpora[i]->info().digest + " train";
   }
-  return std::make_shared<SampleOrder>(parts, options);
+  return std::make_shared<SampleOrder>(parts, options, &plans);
 }
 
 }  // namespace
 
 Trainer::Trainer(TrainerContext context)
-    : context_(std::move(context)), log_(context_.console, context_.config.train.steps) {
+    : context_(std::move(context)),
+      log_(context_.console, context_.config.train.steps),
+      cooldown_(cooldown_span(context_.config)),
+      budget_(parse_time_span(context_.config.train.max_time)),
+      last_step_(context_.config.train.steps) {
   const RunConfig& config = context_.config;
   model_ =
       std::make_shared<RobertaForMaskedLm>(model_options(config, context_.corpora.front()->info()));
@@ -98,8 +104,9 @@ Trainer::Trainer(TrainerContext context)
     context_.initial->load_into(*model_);
   }
   model_->to(context_.device);
+  recompute_text_ = resolve_recompute(*model_, config);
   position_parameters_ = position_tensors_of(*model_);
-  order_ = order_of(context_.corpora, config.data);
+  order_ = order_of(context_.corpora, config.data, PlanCache(context_.folder.plans()));
   const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };
   optimizer_ = make_optimizer(
       config.optim.optimizer,
@@ -107,14 +114,17 @@ Trainer::Trainer(TrainerContext context)
   reducer_ = std::make_unique<GradientReducer>(
       tensors_of(*model_), context_.communicator,
       GradientReducerOptions{static_cast<std::size_t>(config.train.bucket_bytes)});
-  schedule_ = learning_rate_schedule(config);
+  schedule_ = learning_rate_schedule(config, cooldown_);
+  if (config.train.ema_decay > 0) {
+    average_.emplace(named_parameters(*model_), config.train.ema_decay);
+  }
 }
 
 ExitCode Trainer::train() {
   const RunConfig& config = context_.config;
-  if (step_ >= config.train.steps) {
+  if (step_ >= last_step_) {
     context_.console.line("nothing to do: the run is at step " + std::to_string(step_) + " of " +
-                          std::to_string(config.train.steps));
+                          std::to_string(last_step_));
     return ExitCode::kDone;
   }
   Communicator& communicator = context_.communicator;
@@ -124,14 +134,22 @@ ExitCode Trainer::train() {
   });
   model_->train();
   log_.start(progress());
+  budget_.start(now_seconds());
   bool stopped = false;
-  while (step_ < config.train.steps && !(stopped = stop_agreed())) {
+  while (step_ < last_step_ && !(stopped = stop_agreed()) && has_time()) {
     ++step_;
     record(train_step());
     close_epochs();
     if (due(config.train.validate_every)) validate_now();
     if (due(config.train.probe_every)) probe_now();
     if (due(config.train.save_every)) save();
+    budget_.step_ended(now_seconds());
+  }
+  if (step_ > 0 && skipped_steps_ == step_) {
+    throw AgreedError(ExitCode::kNumerics,
+                      "loss or gradient was not finite in any of " + std::to_string(step_) +
+                          " steps, so nothing was trained or saved; look at model.position, its "
+                          "options, and model.initializer-range");
   }
   if (saved_step_ != step_) save();
   if (!stopped) return ExitCode::kDone;
@@ -143,12 +161,45 @@ ExitCode Trainer::train() {
 
 bool Trainer::stop_agreed() { return context_.communicator.any(context_.stop.received() != 0); }
 
+// Whether another step fits into train.max-time, by the clock of rank 0. When only a cool-down
+// does, it begins here; one that has begun runs to its end.
+bool Trainer::has_time() {
+  if (!budget_.is_limited() || is_cooling_down()) return true;
+  const CooldownSpan from_here = cooldown_span_from(context_.config, step_);
+  const double now = now_seconds();
+  std::string verdict = "go on";
+  if (from_here.steps > 0 && budget_.is_time_for(from_here.steps, now)) {
+    verdict = "cool down";
+  } else if (budget_.is_over(now)) {
+    verdict = "end";
+  }
+  verdict = context_.communicator.broadcast(verdict, 0);
+  if (verdict == "cool down") {
+    context_.console.line("step " + std::to_string(step_) + "  train.max-time " +
+                          context_.config.train.max_time + " leaves a cool-down of " +
+                          std::to_string(from_here.steps) + " steps, to step " +
+                          std::to_string(from_here.end()));
+    cool_down(from_here);
+    if (step_ > 0 && saved_step_ != step_) save();
+  } else if (verdict == "end") {
+    context_.console.line("step " + std::to_string(step_) + " of " + std::to_string(last_step_) +
+                          "  train.max-time " + context_.config.train.max_time +
+                          " is used up; with more the same command goes on");
+  }
+  return verdict != "end";
+}
+
+void Trainer::cool_down(const CooldownSpan& span) {
+  cooldown_by_time_ = true;
+  cooldown_ = span;
+  last_step_ = span.end();
+  schedule_ = learning_rate_schedule(context_.config, span);
+  log_.end_at(last_step_);
+}
+
 StepRecord Trainer::train_step() {
   StepRecord step;
-  const double started = now_seconds();
   std::vector<Batch> micro_batches = batches_->next();
-  step.data_wait_seconds = now_seconds() - started;
-
   const Counts counts = count(micro_batches);
   step.masked_tokens = static_cast<std::int64_t>(counts.masked);
   step.tokens = static_cast<std::int64_t>(counts.tokens);
@@ -214,6 +265,7 @@ bool Trainer::update(StepRecord& step) {
   if (context_.communicator.all_agree(finite)) {
     skipped_in_a_row_ = 0;
     optimizer_->step(step.learning_rate, step_);
+    if (average_) average_->update();
     return true;
   }
   ++skipped_steps_;
@@ -228,9 +280,19 @@ bool Trainer::update(StepRecord& step) {
   return false;
 }
 
-void Trainer::record(const StepRecord& step) {
-  log_.waited(step.data_wait_seconds);
+void Trainer::count_waits(StepRecord& step) {
+  const BatchStream::Waits waits = batches_->waits();
+  const auto sums = context_.communicator.sum(
+      std::vector<double>{1000 * (waits.seconds - recorded_waits_.seconds),
+                          static_cast<double>(waits.steps - recorded_waits_.steps)});
+  recorded_waits_ = waits;
+  step.loader_wait_ms = sums[0] / context_.communicator.world_size();
+  step.loader_late_steps = static_cast<std::int64_t>(sums[1]);
+}
+
+void Trainer::record(StepRecord step) {
   if (!is_logged() && !step.skipped) return;
+  count_waits(step);
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
   log_.step(progress(), step, order_->epochs_after(step_), masks_hash);
 }
@@ -246,16 +308,26 @@ void Trainer::close_epochs() {
   }
 }
 
-void Trainer::validate_now() {
-  const double started = now_seconds();
+std::vector<Evaluation> Trainer::evaluations() {
   std::vector<Evaluation> results;
   for (const ShardedCorpus* corpus : context_.held_out) {
     results.push_back(evaluate(*model_, *corpus, context_.config.data,
                                context_.config.train.validate_rows, context_.device,
                                context_.communicator));
   }
+  return results;
+}
+
+void Trainer::validate_now() {
+  const double started = now_seconds();
+  const std::vector<Evaluation> results = evaluations();
+  std::optional<Evaluation> of_average;
+  if (average_) {
+    const AverageInPlace in_place(*average_);
+    of_average = combined(evaluations());
+  }
   const double seconds = now_seconds() - started;
-  log_.validation(step_, results, seconds);
+  log_.validation(step_, results, of_average, seconds);
   log_.leave_out(seconds);
 }
 

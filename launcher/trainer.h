@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,13 @@
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
+#include "launcher/time_budget.h"
 #include "launcher/training_log.h"
+#include "launcher/update_settings.h"
 #include "model/roberta.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "optim/weight_average.h"
 
 namespace tupelo {
 
@@ -55,17 +59,24 @@ class Trainer {
   void restore();
   // Whether restore() found a checkpoint.
   bool resumed() const { return resumed_; }
-  // Runs to the last step, or until a signal; saves at the end either way.
+  // "recompute none": what backward computes again, and how that was chosen.
+  const std::string& recompute_text() const { return recompute_text_; }
+  // Runs to the last step, until a signal, or until train.max-time is used; saves at the end in any
+  // case.
   ExitCode train();
 
  private:
   StepRecord train_step();
-  void record(const StepRecord& step);
+  void record(StepRecord step);
+  void count_waits(StepRecord& step);
   void validate_now();
   void probe_now();
   void save();
 
   bool stop_agreed();
+  bool has_time();
+  void cool_down(const CooldownSpan& span);
+  bool is_cooling_down() const { return cooldown_.steps > 0 && step_ >= cooldown_.begin; }
   // What a step's losses are divided by, summed over ranks.
   struct Counts {
     double masked = 0, tokens = 0, pairs = 0;
@@ -77,28 +88,35 @@ class Trainer {
   RunState current_state() const;
   void restore_tensors(const Checkpoint& checkpoint);
   void broadcast_tensors();
+  void restore_average(bool restored, std::int64_t updates);
+  std::vector<Evaluation> evaluations();
   void require_equal_replicas();
   NamedTensors model_tensors() const;
   RunProgress progress() const { return {step_, tokens_}; }
-  bool is_logged() const {
-    return due(context_.config.train.log_every) || step_ == context_.config.train.steps;
-  }
+  bool is_logged() const { return due(context_.config.train.log_every) || step_ == last_step_; }
   bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
 
   TrainerContext context_;
   TrainingLog log_;
   std::shared_ptr<RobertaForMaskedLm> model_;
+  std::string recompute_text_;
   std::vector<torch::Tensor> position_parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientReducer> reducer_;
   LearningRateSchedule schedule_;
+  CooldownSpan cooldown_;
+  bool cooldown_by_time_ = false;  // has train.max-time made it begin
+  TimeBudget budget_;
+  std::optional<WeightAverage> average_;
   std::unique_ptr<CheckpointStore> store_;  // rank 0
   std::shared_ptr<const SampleOrder> order_;
   std::unique_ptr<BatchStream> batches_;
+  BatchStream::Waits recorded_waits_;
   std::vector<Ledger> ledgers_;  // of each corpus
 
   bool resumed_ = false;
   std::int64_t step_ = 0;
+  std::int64_t last_step_;
   std::int64_t saved_step_ = -1;
   std::int64_t tokens_ = 0;
   std::int64_t skipped_steps_ = 0;

@@ -52,6 +52,10 @@ RunState Trainer::current_state() const {
   state.step = step_;
   state.tokens = tokens_;
   state.skipped_steps = skipped_steps_;
+  state.seconds = budget_.used(now_seconds());
+  state.step_seconds = budget_.step_seconds();
+  if (cooldown_by_time_) state.cooldown = cooldown_;
+  if (average_) state.average_updates = average_->updates();
   state.world_size = context_.communicator.world_size();
   state.threads = context_.threads;
   state.torch_version = TORCH_VERSION;
@@ -70,6 +74,9 @@ NamedTensors Trainer::model_tensors() const {
 void Trainer::require_equal_replicas() {
   std::uint64_t hash = 0;
   for (const auto& [name, tensor] : model_tensors()) hash = hash * 31 + bit_hash(tensor);
+  if (average_) {
+    for (const auto& [name, tensor] : average_->tensors()) hash = hash * 31 + bit_hash(tensor);
+  }
   const std::string first = context_.communicator.broadcast(hex_text(hash), 0);
   const bool equal = context_.communicator.all_agree(first == hex_text(hash));
   TORCH_CHECK(equal, "the ranks' parameters differ at step ", step_,
@@ -88,6 +95,7 @@ void Trainer::save() {
     checkpoint.step = step_;
     checkpoint.files["model"] = model_tensors();
     checkpoint.files["optimizer"] = optimizer_->state();
+    if (average_) checkpoint.files["ema"] = average_->tensors();
     checkpoint.state_json = to_json(state);
     const auto folder = store_->save(checkpoint);
     context_.console.line("step " + std::to_string(step_) + "  saved " + folder.string());
@@ -106,6 +114,24 @@ void Trainer::restore_tensors(const Checkpoint& checkpoint) {
   }
   load_parameters(*model_, model_file->second);
   optimizer_->load_state(optimizer_file->second);
+  const auto average_file = checkpoint.files.find("ema");
+  if (average_ && average_file != checkpoint.files.end()) {
+    const AverageInPlace in_place(*average_);
+    load_parameters(*model_, average_file->second);
+  }
+}
+
+// After the weights are the same everywhere; what rank 0 restored goes to the others.
+void Trainer::restore_average(bool restored, std::int64_t updates) {
+  if (!average_) return;
+  Communicator& communicator = context_.communicator;
+  if (!communicator.any(restored)) {
+    average_->restart();
+    return;
+  }
+  average_->set_updates(std::stoll(communicator.broadcast(std::to_string(updates), 0)));
+  const torch::NoGradGuard no_gradients;
+  for (const auto& [name, tensor] : average_->tensors()) communicator.broadcast(tensor, 0)->wait();
 }
 
 void Trainer::broadcast_tensors() {
@@ -120,6 +146,9 @@ void Trainer::broadcast_tensors() {
 void Trainer::restore() {
   Communicator& communicator = context_.communicator;
   std::vector<std::map<std::uint64_t, EpochCount>> epochs(context_.corpora.size());
+  bool has_average = false;
+  std::int64_t average_updates = 0;
+  std::string cooldown;  // "BEGIN STEPS"
   on_rank_zero(communicator, [&] {
     store_ = std::make_unique<CheckpointStore>(
         context_.folder.checkpoints(),
@@ -141,15 +170,28 @@ void Trainer::restore() {
       skipped_steps_ = saved.skipped_steps;
       masks_hash_ = saved.masks_hash;
       epochs = saved.epochs;
+      budget_.take_up(saved.seconds, saved.step_seconds);
+      if (saved.cooldown) {
+        cooldown =
+            std::to_string(saved.cooldown->begin) + " " + std::to_string(saved.cooldown->steps);
+      }
+      has_average = checkpoint->files.count("ema") > 0;
+      average_updates = saved.average_updates;
       resumed_ = true;
       const std::string differences = bit_differences(saved, current);
       context_.console.line("resuming at step " + std::to_string(step_));
+      if (average_ && !has_average) {
+        context_.console.notice("the checkpoint has no average of weights; it begins here");
+      } else if (!average_ && has_average) {
+        context_.console.notice("the average of weights is given up, as train.ema-decay is 0");
+      }
       if (!differences.empty()) {
         context_.console.notice("the continued run is equal up to rounding, not bit for bit: " +
                                 differences);
       }
     }
     log_.open(context_.folder.metrics(), step_);
+    order_->keep_plans(PlanCache(context_.folder.plans()));
   });
   step_ = std::stoll(communicator.broadcast(std::to_string(step_), 0));
   tokens_ = std::stoll(communicator.broadcast(std::to_string(tokens_), 0));
@@ -157,6 +199,12 @@ void Trainer::restore() {
   resumed_ = communicator.any(resumed_);
   if (resumed_) saved_step_ = step_;
   broadcast_tensors();
+  restore_average(has_average, average_updates);
+  cooldown = communicator.broadcast(cooldown, 0);
+  if (!cooldown.empty()) {
+    const std::size_t space = cooldown.find(' ');
+    cool_down({std::stoll(cooldown.substr(0, space)), std::stoll(cooldown.substr(space))});
+  }
   for (std::size_t corpus = 0; corpus < epochs.size(); ++corpus) {
     ledgers_.emplace_back(*order_, corpus).restore(epochs[corpus]);
   }

@@ -37,7 +37,8 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
                                      {"grad_norm", step.grad_norm},
                                      {"tokens", progress.tokens},
                                      {"tokens_per_second", rate},
-                                     {"data_wait_seconds", waited_seconds_},
+                                     {"loader_wait_ms", step.loader_wait_ms},
+                                     {"loader_late_steps", step.loader_late_steps},
                                      {"masks_hash", hex_text(masks_hash)}};
     if (step.sentence_order) object.update(sentence_order_json(*step.sentence_order));
     if (step.position_grad_norm) object["position_grad_norm"] = *step.position_grad_norm;
@@ -56,7 +57,6 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
       significant(step.grad_norm, 3) + "  " + grouped(static_cast<std::int64_t>(rate)) +
       " tokens/s  ETA " + duration_text(eta));
   start(progress);
-  waited_seconds_ = 0;
 }
 
 void TrainingLog::epoch(std::int64_t step, std::size_t corpus, const Ledger::ClosedEpoch& epoch) {
@@ -69,7 +69,7 @@ void TrainingLog::epoch(std::int64_t step, std::size_t corpus, const Ledger::Clo
 }
 
 void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& results,
-                             double seconds) {
+                             const std::optional<Evaluation>& of_average, double seconds) {
   const Evaluation result = combined(results);
   if (metrics_) {
     nlohmann::ordered_json record = {{"step", step},
@@ -83,6 +83,10 @@ void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& r
     if (result.sentence_order) {
       record.update(sentence_order_json(*result.sentence_order, "validation_"));
     }
+    if (of_average) {
+      record["validation_ema_loss"] = of_average->loss;
+      record["validation_ema_masked_accuracy"] = of_average->masked_accuracy;
+    }
     if (results.size() > 1) {
       for (const Evaluation& part : results) {
         record["corpora"].push_back({{"validation_loss", part.loss},
@@ -95,11 +99,13 @@ void TrainingLog::validation(std::int64_t step, const std::vector<Evaluation>& r
     }
     metrics_->append(record.dump());
   }
-  console_.line("step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
-                "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +
-                significant(100 * result.masked_accuracy, 3) + "%" +
-                (result.sentence_order ? "  sop " + sentence_order_text(*result.sentence_order)
-                                       : std::string()));
+  console_.line(
+      "step " + std::to_string(step) + "  held-out loss " + significant(result.loss, 5) +
+      "  perplexity " + significant(result.perplexity, 4) + "  accuracy " +
+      significant(100 * result.masked_accuracy, 3) + "%" +
+      (result.sentence_order ? "  sop " + sentence_order_text(*result.sentence_order)
+                             : std::string()) +
+      (of_average ? "  of the average " + significant(of_average->loss, 5) : std::string()));
 }
 
 void TrainingLog::probe(std::int64_t step, const HeldOutProbe& probe, double seconds) {

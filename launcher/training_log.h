@@ -26,7 +26,10 @@ struct StepRecord {
   std::optional<double> position_grad_norm;  // the same of position parameters, when logged
   std::int64_t masked_tokens = 0;
   std::int64_t tokens = 0;  // of this step, all ranks
-  double data_wait_seconds = 0;
+  // Since the record before: mean over ranks of how long training waited for a batch, and how many
+  // steps did, summed over ranks (BatchStream::waits).
+  double loader_wait_ms = 0;
+  std::int64_t loader_late_steps = 0;
   bool skipped = false;  // loss or gradient was not finite: no update
 };
 
@@ -46,18 +49,19 @@ class TrainingLog {
 
   // Appends to `metrics` behind the records up to `step`. Throws std::system_error.
   void open(const std::filesystem::path& metrics, std::int64_t step);
+  // The run ends at another step than it was to.
+  void end_at(std::int64_t total_steps) { total_steps_ = total_steps; }
   // Training begins, or goes on, now.
   void start(const RunProgress& progress);
   // Time that no step took, such as that of a validation.
   void leave_out(double seconds) { recorded_at_seconds_ += seconds; }
-  // Counts into the next step() what this step waited for data.
-  void waited(double seconds) { waited_seconds_ += seconds; }
 
   void step(const RunProgress& progress, const StepRecord& step, double epoch,
             std::uint64_t masks_hash);
   void epoch(std::int64_t step, std::size_t corpus, const Ledger::ClosedEpoch& epoch);
-  // `results`: one for each corpus.
-  void validation(std::int64_t step, const std::vector<Evaluation>& results, double seconds);
+  // `results`: one for each corpus; `of_average`: of the average of the weights, all corpora.
+  void validation(std::int64_t step, const std::vector<Evaluation>& results,
+                  const std::optional<Evaluation>& of_average, double seconds);
   void probe(std::int64_t step, const HeldOutProbe& probe, double seconds);
 
  private:
@@ -68,7 +72,6 @@ class TrainingLog {
   // Since the last step():
   double recorded_at_seconds_ = 0;
   std::int64_t recorded_tokens_ = 0;
-  double waited_seconds_ = 0;
 };
 
 // Of a clock that only goes forward.

@@ -91,6 +91,30 @@ Duration parse_duration(const std::string& text) {
   }
 }
 
+double parse_time_span(const std::string& text) {
+  constexpr std::array<std::pair<char, std::int64_t>, 4> kUnits = {
+      {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
+  constexpr std::size_t kMostDigits = 9;
+  if (text == "0") return 0;
+  std::int64_t seconds = 0;
+  std::size_t at = 0;
+  for (const auto& [unit, length] : kUnits) {
+    const std::size_t end = text.find(unit, at);
+    if (end == std::string::npos) continue;
+    const std::string digits = text.substr(at, end - at);
+    if (digits.empty() || digits.size() > kMostDigits ||
+        digits.find_first_not_of("0123456789") != std::string::npos) {
+      break;
+    }
+    seconds += std::stoll(digits) * length;
+    at = end + 1;
+  }
+  if (at != text.size() || seconds == 0) {
+    reject(text, "a time such as 6h30m, 1d12h, 90m or 45s, nor 0 for none");
+  }
+  return static_cast<double>(seconds);
+}
+
 bool parse_flag(const std::string& text) {
   if (text == "true" || text == "yes" || text == "on" || text == "1") return true;
   if (text == "false" || text == "no" || text == "off" || text == "0") return false;

@@ -19,6 +19,8 @@ struct Duration {
   bool in_epochs = false;
 };
 Duration parse_duration(const std::string& text);
+// A time such as "6h30m", "1d12h", "90m" or "45s", units in this order; "0" is none. Seconds.
+double parse_time_span(const std::string& text);
 bool parse_flag(const std::string& text);
 
 // The shortest text that parses back to exactly `value`.

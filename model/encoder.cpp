@@ -8,9 +8,22 @@
 namespace tupelo {
 namespace {
 
-torch::Tensor recomputed_layer(const std::shared_ptr<EncoderLayer>& layer,
-                               const torch::Tensor& hidden, const torch::Tensor& memory,
-                               const AttentionTerms& terms, const TokenLayout& layout) {
+// The terms behind a node for each tensor: gradients of one layer add up before they meet those of
+// the group's other layers, in the same order whether the layer is recomputed or not.
+AttentionTerms gathered(const AttentionTerms& terms) {
+  std::vector<torch::Tensor> tensors = terms.tensors();
+  for (torch::Tensor& tensor : tensors) {
+    if (tensor.requires_grad()) {
+      tensor = tensor.alias();
+    }
+  }
+  return terms.with_tensors(tensors);
+}
+
+// The attention half, or the whole layer, without keeping its activations.
+torch::Tensor recomputed_attention(const std::shared_ptr<EncoderLayer>& layer, bool whole,
+                                   const torch::Tensor& hidden, const torch::Tensor& memory,
+                                   const AttentionTerms& terms, const TokenLayout& layout) {
   // Position terms enter like the hidden state: computed outside, their gradients leave the segment
   // and meet those of the group's other layers.
   std::vector<torch::Tensor> inputs = terms.tensors();
@@ -19,20 +32,29 @@ torch::Tensor recomputed_layer(const std::shared_ptr<EncoderLayer>& layer,
   if (with_memory) {
     inputs.push_back(memory);
   }
-  const Segment segment = [layer, terms, layout,
-                           with_memory](const std::vector<torch::Tensor>& given) {
-    const std::size_t last = given.size() - 1;
-    return with_memory
-               ? layer->forward(given[last - 1], given[last], terms.with_tensors(given), layout)
-               : layer->forward(given[last], {}, terms.with_tensors(given), layout);
+  const Segment segment = [layer, terms, layout, with_memory,
+                           whole](const std::vector<torch::Tensor>& given) {
+    const std::size_t state = given.size() - (with_memory ? 2 : 1);
+    const torch::Tensor attended =
+        layer->attention_half(given[state], with_memory ? given.back() : torch::Tensor(),
+                              terms.with_tensors(given), layout);
+    return whole ? layer->feed_forward_half(attended) : attended;
   };
-  return recompute(segment, inputs, layer->parameters());
+  return recompute(segment, inputs, whole ? layer->parameters() : layer->attention_parameters());
+}
+
+torch::Tensor recomputed_feed_forward(const std::shared_ptr<EncoderLayer>& layer,
+                                      const torch::Tensor& attended) {
+  const Segment segment = [layer](const std::vector<torch::Tensor>& given) {
+    return layer->feed_forward_half(given.front());
+  };
+  return recompute(segment, {attended}, layer->feed_forward_parameters());
 }
 
 }  // namespace
 
 Encoder::Encoder(const EncoderOptions& options)
-    : recomputed_(static_cast<std::size_t>(options.layers), false) {
+    : recomputed_(static_cast<std::size_t>(options.layers), Recomputed::kNothing) {
   const auto list = register_module("layer", std::make_shared<torch::nn::Module>("layer"));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
     const ContentBiases biases = options.content_biases.empty()
@@ -41,9 +63,15 @@ Encoder::Encoder(const EncoderOptions& options)
     layers_.push_back(list->register_module(std::to_string(layer),
                                             std::make_shared<EncoderLayer>(options, biases)));
   }
-  for (const std::int64_t layer : options.recomputed_layers) {
-    recomputed_.at(static_cast<std::size_t>(layer)) = true;
+  if (!options.recompute.empty()) {
+    recompute(options.recompute);
   }
+}
+
+void Encoder::recompute(const std::vector<Recomputed>& layers) {
+  TORCH_CHECK(layers.size() == layers_.size(), "a policy for ", layers.size(), " layers of ",
+              layers_.size());
+  recomputed_ = layers;
 }
 
 void Encoder::initialize(double standard_deviation, std::uint64_t seed) {
@@ -76,14 +104,25 @@ torch::Tensor Encoder::forward(torch::Tensor hidden,
 torch::Tensor Encoder::apply(std::size_t layer, const torch::Tensor& hidden,
                              const torch::Tensor& memory, const AttentionTerms& terms,
                              const TokenLayout& layout, AttentionObserver* observer) const {
+  const std::shared_ptr<EncoderLayer>& own = layers_[layer];
   // Without gradients there is nothing to be computed again, and an observer may look on.
-  if (recomputed_[layer] && torch::GradMode::is_enabled()) {
-    return recomputed_layer(layers_[layer], hidden, memory, terms, layout);
+  const bool with_gradients = torch::GradMode::is_enabled();
+  const Recomputed part = with_gradients ? recomputed_[layer] : Recomputed::kNothing;
+  if (part == Recomputed::kLayer) {
+    return recomputed_attention(own, /*whole=*/true, hidden, memory, terms, layout);
+  }
+  if (part == Recomputed::kAttention) {
+    return own->feed_forward_half(
+        recomputed_attention(own, /*whole=*/false, hidden, memory, terms, layout));
   }
   if (observer != nullptr) {
     observer->enter_layer(static_cast<std::int64_t>(layer));
   }
-  return layers_[layer]->forward(hidden, memory, terms, layout, observer);
+  const torch::Tensor attended =
+      own->attention_half(hidden, memory.defined() && with_gradients ? memory.alias() : memory,
+                          with_gradients ? gathered(terms) : terms, layout, observer);
+  return part == Recomputed::kFeedForward ? recomputed_feed_forward(own, attended)
+                                          : own->feed_forward_half(attended);
 }
 
 }  // namespace tupelo

@@ -18,6 +18,7 @@
 #include "model/encoder_layer.h"
 #include "model/mask_decoder.h"
 #include "model/position/position_encoding.h"
+#include "model/recompute_policy.h"
 
 namespace tupelo {
 
@@ -29,8 +30,8 @@ struct EncoderOptions {
   double dropout = 0.0;
   double attention_dropout = 0.0;
   double layer_norm_epsilon = 1e-5;
-  std::vector<std::int64_t> recomputed_layers;  // sorted
-  std::vector<ContentBiases> content_biases;    // one per layer; empty: all biases
+  std::vector<Recomputed> recompute;          // one per layer; empty: nothing
+  std::vector<ContentBiases> content_biases;  // one per layer; empty: all biases
 };
 
 // Parameters: layer.<n>.*
@@ -41,12 +42,17 @@ class Encoder : public torch::nn::Module {
   void initialize(double standard_deviation, std::uint64_t seed);
 
   // hidden [B,T,H] ([2B,T,H] when it is complex); terms_of_layer: L entries, which layers of a
-  // group share. Returns the shape of hidden. Layers to be recomputed keep only their input when
-  // gradients are wanted. With a mask decoder the last layer is applied as that says. `decoder` and
-  // `observer` may be nullptr; the observer does not see recomputed layers.
+  // group share. Returns the shape of hidden. Halves of layers that are to be recomputed keep only
+  // their input when gradients are wanted; whatever they are, gradients are the same bits. With a
+  // mask decoder the last layer is applied as that says. `decoder` and `observer` may be nullptr;
+  // the observer does not see recomputed attention.
   torch::Tensor forward(torch::Tensor hidden, const std::vector<AttentionTerms>& terms_of_layer,
                         const TokenLayout& layout, const MaskDecoder* decoder,
                         AttentionObserver* observer) const;
+
+  // What is recomputed from now on, one entry per layer.
+  void recompute(const std::vector<Recomputed>& layers);
+  const EncoderLayer& layer(std::size_t index) const { return *layers_.at(index); }
 
  private:
   torch::Tensor apply(std::size_t layer, const torch::Tensor& hidden, const torch::Tensor& memory,
@@ -54,7 +60,7 @@ class Encoder : public torch::nn::Module {
                       AttentionObserver* observer) const;
 
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
-  std::vector<bool> recomputed_;
+  std::vector<Recomputed> recomputed_;
 };
 
 }  // namespace tupelo

@@ -30,14 +30,36 @@ void EncoderLayer::initialize(double standard_deviation, const at::Generator& ge
 torch::Tensor EncoderLayer::forward(const torch::Tensor& hidden, const torch::Tensor& memory,
                                     const AttentionTerms& terms, const TokenLayout& layout,
                                     AttentionObserver* observer) const {
+  return feed_forward_half(attention_half(hidden, memory, terms, layout, observer));
+}
+
+torch::Tensor EncoderLayer::attention_half(const torch::Tensor& hidden, const torch::Tensor& memory,
+                                           const AttentionTerms& terms, const TokenLayout& layout,
+                                           AttentionObserver* observer) const {
   const torch::Tensor input =
       terms.convolution_weight.defined()
           ? border_convolution(hidden, terms.convolution_weight, terms.convolution_bias, layout)
           : hidden;
-  const torch::Tensor attended = attention_->forward(input, memory, terms, layout, observer);
+  return attention_->forward(input, memory, terms, layout, observer);
+}
+
+torch::Tensor EncoderLayer::feed_forward_half(const torch::Tensor& attended) const {
   const torch::Tensor wide = at::gelu(widening_->forward(attended));  // [B,T,intermediate]
   return norm_->forward(attended +
                         dropout(narrowing_->forward(wide), is_training() ? dropout_ : 0.0));
+}
+
+std::vector<torch::Tensor> EncoderLayer::attention_parameters() const {
+  return attention_->parameters();
+}
+
+std::vector<torch::Tensor> EncoderLayer::feed_forward_parameters() const {
+  std::vector<torch::Tensor> all;
+  for (const auto& parameters :
+       {widening_->parameters(), narrowing_->parameters(), norm_->parameters()}) {
+    all.insert(all.end(), parameters.begin(), parameters.end());
+  }
+  return all;
 }
 
 }  // namespace tupelo

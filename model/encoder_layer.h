@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <vector>
 
 #include "model/layers.h"
 #include "model/position/position_encoding.h"
@@ -26,6 +27,14 @@ class EncoderLayer : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& hidden, const torch::Tensor& memory,
                         const AttentionTerms& terms, const TokenLayout& layout,
                         AttentionObserver* observer = nullptr) const;
+
+  // The halves of forward, u and what becomes of it; each half's input enters nowhere else.
+  torch::Tensor attention_half(const torch::Tensor& hidden, const torch::Tensor& memory,
+                               const AttentionTerms& terms, const TokenLayout& layout,
+                               AttentionObserver* observer = nullptr) const;
+  torch::Tensor feed_forward_half(const torch::Tensor& attended) const;
+  std::vector<torch::Tensor> attention_parameters() const;
+  std::vector<torch::Tensor> feed_forward_parameters() const;
 
  private:
   double dropout_;

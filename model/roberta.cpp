@@ -7,7 +7,6 @@
 
 #include "model/embeddings.h"
 #include "model/encoder.h"
-#include "model/layer_set.h"
 #include "model/mask_decoder.h"
 #include "model/masked_lm_head.h"
 #include "model/position/position_plan.h"
@@ -94,9 +93,7 @@ EncoderOptions encoder_options(const ModelOptions& options,
   encoder.attention_dropout = options.attention_dropout;
   encoder.layer_norm_epsilon = options.layer_norm_epsilon;
   encoder.content_biases = content_biases;
-  if (options.recompute != "none") {
-    encoder.recomputed_layers = parse_layer_set(options.recompute, options.layers, "recompute");
-  }
+  encoder.recompute = parse_recompute(options.recompute, options.layers, "recompute").layers;
   return encoder;
 }
 
@@ -326,6 +323,11 @@ SentenceOrderOutput RobertaForMaskedLm::sentence_order_loss_of(const torch::Tens
   return {loss_sum, correct};
 }
 
+void RobertaForMaskedLm::recompute(const RecomputePolicy& policy) {
+  state_->options.recompute = policy.to_string();
+  state_->encoder->recompute(policy.layers);
+}
+
 const ModelOptions& RobertaForMaskedLm::options() const { return state_->options; }
 
 std::string RobertaForMaskedLm::position_plan() const { return state_->plan.to_string(); }
@@ -335,6 +337,12 @@ const PositionPlan& RobertaForMaskedLm::plan() const { return state_->plan; }
 const std::vector<std::shared_ptr<PositionEncoding>>& RobertaForMaskedLm::encodings() const {
   return state_->encodings;
 }
+
+Embeddings& RobertaForMaskedLm::embeddings() const { return *state_->embeddings; }
+
+const Encoder& RobertaForMaskedLm::encoder() const { return *state_->encoder; }
+
+const MaskDecoder* RobertaForMaskedLm::mask_decoder() const { return state_->mask_decoder.get(); }
 
 std::int64_t RobertaForMaskedLm::longest() const {
   std::int64_t longest = PositionEncoding::kAnyLength;

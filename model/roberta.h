@@ -13,9 +13,14 @@
 #include "model/position/length_extension.h"
 #include "model/position/position_encoding.h"
 #include "model/position/position_plan.h"
+#include "model/recompute_policy.h"
 #include "model/token_layout.h"
 
 namespace tupelo {
+
+class Embeddings;
+class Encoder;
+class MaskDecoder;
 
 struct ModelOptions {
   std::int64_t vocab_size = 0;
@@ -45,7 +50,8 @@ struct ModelOptions {
   bool sentence_order_head = false;
   // What happens beyond max_positions; not part of a model's identity.
   LengthExtension extension = {};
-  // Layers whose activations are recomputed in backward instead of kept: none | all | "0-3+6".
+  // What backward computes again instead of keeping it: grammar in model/recompute_policy.h. With
+  // auto:BYTES everything is kept until recompute() says what the choice was.
   std::string recompute = "none";
 };
 
@@ -110,10 +116,17 @@ class RobertaForMaskedLm : public torch::nn::Module {
   const std::vector<std::shared_ptr<PositionEncoding>>& encodings() const;
   // What each layer's attention gets for sequences of `tokens` tokens, as in a forward pass.
   std::vector<AttentionTerms> terms_of_layers(std::int64_t tokens) const;
+  // Parts, for those who measure (model/activation_probe.h); the model owns them.
+  Embeddings& embeddings() const;
+  const Encoder& encoder() const;
+  const MaskDecoder* mask_decoder() const;  // or nullptr
   // Longest sequence that every encoding covers.
   std::int64_t longest() const;
 
-  // The observer, nullptr for none, sees every forward pass from now on, except layers that are
+  // What is recomputed from now on; options().recompute says it too.
+  void recompute(const RecomputePolicy& policy);
+
+  // The observer, nullptr for none, sees every forward pass from now on, except attention that is
   // recomputed. The caller owns it and takes it back before it dies.
   void observe(AttentionObserver* observer);
 

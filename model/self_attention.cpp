@@ -4,6 +4,26 @@
 #include "model/encoder.h"
 
 namespace tupelo {
+namespace {
+
+// A linear map that may be used twice in one application of the layer. Its gradients then add up
+// behind nodes of its own, before they meet those of other applications (model/mask_decoder.h): in
+// the same order whether the layer is recomputed or not.
+class Projection {
+ public:
+  Projection(const Linear& linear, bool used_twice)
+      : weight_(used_twice ? linear.weight.alias() : linear.weight),
+        bias_(used_twice && linear.bias.defined() ? linear.bias.alias() : linear.bias) {}
+
+  torch::Tensor operator()(const torch::Tensor& input) const {
+    return at::linear(input, weight_, bias_);
+  }
+
+ private:
+  torch::Tensor weight_, bias_;
+};
+
+}  // namespace
 
 SelfAttention::SelfAttention(const EncoderOptions& options, const ContentBiases& biases)
     : heads_(options.heads),
@@ -31,7 +51,10 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden, const torch::T
                                      const AttentionTerms& terms, const TokenLayout& layout,
                                      AttentionObserver* observer) const {
   const torch::Tensor& attended = memory.defined() ? memory : hidden;
-  const AttentionTerms own_terms = with_projected_rows(terms);
+  const bool rows = terms.relative_rows.defined();
+  const Projection key_map(*key_, rows && terms.relative_rows_as_keys);
+  const Projection query_map(*query_, rows && terms.relative_rows_as_queries);
+  const AttentionTerms own_terms = with_projected_rows(terms, key_map, query_map);
   const bool complex = terms.complex_scores != ComplexScores::kNone;
   const auto heads_of = [&](const torch::Tensor& projected) {
     const torch::Tensor heads = split_heads(projected);
@@ -39,8 +62,8 @@ torch::Tensor SelfAttention::forward(const torch::Tensor& hidden, const torch::T
   };
   // In this order of their own: it decides how their gradients add up in `hidden`, to the bit.
   const torch::Tensor projected_value = value_->forward(attended);
-  const torch::Tensor projected_key = key_->forward(attended);
-  const torch::Tensor projected_query = query_->forward(hidden);
+  const torch::Tensor projected_key = key_map(attended);
+  const torch::Tensor projected_query = query_map(hidden);
   const torch::Tensor context = layout.over_sequences(
       {projected_query, projected_key, projected_value},
       [&](const std::vector<torch::Tensor>& projected, const SequenceBatch& sequences) {
@@ -68,16 +91,17 @@ torch::Tensor SelfAttention::merge_heads(const torch::Tensor& heads, bool comple
   return parts.transpose(1, 2).flatten(2);
 }
 
-AttentionTerms SelfAttention::with_projected_rows(AttentionTerms terms) const {
+AttentionTerms SelfAttention::with_projected_rows(AttentionTerms terms, const Map& key_map,
+                                                  const Map& query_map) const {
   if (!terms.relative_rows.defined()) {
     return terms;
   }
   const torch::Tensor rows = terms.relative_rows.unsqueeze(0);  // [1,2R+1,H]
   if (terms.relative_rows_as_keys) {
-    terms.relative_key = split_heads(key_->forward(rows))[0];
+    terms.relative_key = split_heads(key_map(rows))[0];
   }
   if (terms.relative_rows_as_queries) {
-    terms.relative_query = split_heads(query_->forward(rows))[0];
+    terms.relative_query = split_heads(query_map(rows))[0];
   }
   return terms;
 }

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "model/attention.h"
@@ -33,7 +34,9 @@ class SelfAttention : public torch::nn::Module {
  private:
   torch::Tensor split_heads(const torch::Tensor& projected) const;
   torch::Tensor merge_heads(const torch::Tensor& heads, bool complex) const;
-  AttentionTerms with_projected_rows(AttentionTerms terms) const;
+  using Map = std::function<torch::Tensor(const torch::Tensor&)>;
+  AttentionTerms with_projected_rows(AttentionTerms terms, const Map& key_map,
+                                     const Map& query_map) const;
 
   std::int64_t heads_;
   double dropout_;

@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "optim/moment_optimizer.h"
-
 namespace tupelo {
 namespace {
 
@@ -20,26 +18,31 @@ class AdamW final : public MomentOptimizer {
         epsilon_before_correction_(options.flavour == kFairseq) {}
 
  private:
-  void apply(const Batch& batch, const Rates& rates) const override {
+  void apply(const MomentBatch& batch, const MomentRates& rates) const override {
     // fairseq's update is torch's with epsilon / sqrt(1 - beta2^t): multiply its numerator and
     // denominator by 1 / sqrt(1 - beta2^t). So one kernel serves both.
     const double correction2 =
         std::sqrt(1 - std::pow(options().beta2, static_cast<double>(rates.update)));
     const double epsilon =
         epsilon_before_correction_ ? options().epsilon / correction2 : options().epsilon;
-    const at::Tensor update = at::full({}, static_cast<double>(rates.update),
-                                       batch.parameters.front().options().dtype(at::kFloat));
-    const std::vector<at::Tensor> updates(batch.parameters.size(), update);
-    at::_fused_adamw_(batch.parameters, batch.gradients, batch.exp_avgs, batch.exp_avg_sqs,
-                      /*max_exp_avg_sqs=*/{}, updates, rates.learning_rate, options().beta1,
-                      options().beta2, rates.weight_decay, epsilon, /*amsgrad=*/false,
-                      /*maximize=*/false);
+    adamw_update(batch, rates, options(), epsilon);
   }
 
   bool epsilon_before_correction_;
 };
 
 }  // namespace
+
+void adamw_update(const MomentBatch& batch, const MomentRates& rates,
+                  const OptimizerOptions& options, double epsilon) {
+  const at::Tensor update = at::full({}, static_cast<double>(rates.update),
+                                     batch.parameters.front().options().dtype(at::kFloat));
+  const std::vector<at::Tensor> updates(batch.parameters.size(), update);
+  at::_fused_adamw_(batch.parameters, batch.gradients, batch.exp_avgs, batch.exp_avg_sqs,
+                    /*max_exp_avg_sqs=*/{}, updates, rates.learning_rate, options.beta1,
+                    options.beta2, rates.weight_decay, epsilon, /*amsgrad=*/false,
+                    /*maximize=*/false);
+}
 
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options,
                                       std::vector<ParameterGroup> groups) {

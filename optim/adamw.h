@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/moment_optimizer.h"
 #include "optim/optimizer.h"
 
 namespace tupelo {
@@ -19,5 +20,10 @@ namespace tupelo {
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options,
                                       std::vector<ParameterGroup> groups);
 std::vector<std::string> adamw_flavours();
+
+// One update of flavour "torch" by the betas of `options`, for optimizers that leave some of their
+// parameters to AdamW. Changes parameters and moments in place, without gradient tracking.
+void adamw_update(const MomentBatch& batch, const MomentRates& rates,
+                  const OptimizerOptions& options, double epsilon);
 
 }  // namespace tupelo

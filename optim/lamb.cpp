@@ -34,26 +34,26 @@ class Lamb final : public MomentOptimizer {
       : MomentOptimizer(options, std::move(groups)), flavour_(lamb_flavour(options.flavour)) {}
 
  private:
-  void apply(const Batch& batch, const Rates& rates) const override {
+  void apply(const MomentBatch& batch, const MomentRates& rates) const override {
     move_moments(batch);
     const std::vector<at::Tensor> updates = directions(batch, rates);
     at::_foreach_mul_(updates, lengths(batch, rates, updates));
     at::_foreach_sub_(batch.parameters, updates);
   }
 
-  void move_moments(const Batch& batch) const {
+  void move_moments(const MomentBatch& batch) const {
     at::_foreach_mul_(batch.exp_avgs, options().beta1);
     at::_foreach_add_(batch.exp_avgs, batch.gradients, 1 - options().beta1);
     at::_foreach_mul_(batch.exp_avg_sqs, options().beta2);
     at::_foreach_addcmul_(batch.exp_avg_sqs, batch.gradients, batch.gradients, 1 - options().beta2);
   }
 
-  double correction(double beta, const Rates& rates) const {
+  double correction(double beta, const MomentRates& rates) const {
     return flavour_.corrects_bias ? 1 - std::pow(beta, static_cast<double>(rates.update)) : 1.0;
   }
 
   // The u of every tensor.
-  std::vector<at::Tensor> directions(const Batch& batch, const Rates& rates) const {
+  std::vector<at::Tensor> directions(const MomentBatch& batch, const MomentRates& rates) const {
     const std::vector<at::Tensor> roots = at::_foreach_sqrt(batch.exp_avg_sqs);
     at::_foreach_div_(roots, std::sqrt(correction(options().beta2, rates)));
     at::_foreach_add_(roots, options().epsilon);
@@ -66,7 +66,7 @@ class Lamb final : public MomentOptimizer {
   }
 
   // Learning rate times trust ratio of every tensor.
-  std::vector<at::Scalar> lengths(const Batch& batch, const Rates& rates,
+  std::vector<at::Scalar> lengths(const MomentBatch& batch, const MomentRates& rates,
                                   const std::vector<at::Tensor>& updates) const {
     const std::size_t count = updates.size();
     if (!adapts(flavour_, rates.weight_decay)) {

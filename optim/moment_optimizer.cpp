@@ -41,10 +41,11 @@ void check_state(const std::map<std::string, torch::Tensor>& own,
 
 }  // namespace
 
-MomentOptimizer::MomentOptimizer(OptimizerOptions options, std::vector<ParameterGroup> groups)
+MomentOptimizer::MomentOptimizer(OptimizerOptions options, std::vector<ParameterGroup> groups,
+                                 KeepsSecondMoment keeps_second)
     : options_(std::move(options)), groups_(std::move(groups)) {
   check_options();
-  for (const ParameterGroup& group : groups_) add_state(group);
+  for (const ParameterGroup& group : groups_) add_state(group, keeps_second(group));
 }
 
 void MomentOptimizer::step(double learning_rate, std::int64_t step) {
@@ -53,7 +54,7 @@ void MomentOptimizer::step(double learning_rate, std::int64_t step) {
   for (const ParameterGroup& group : groups_) {
     if (step <= group.frozen_until_step) continue;
     update(group, {learning_rate * group.learning_rate_multiplier, group.weight_decay,
-                   step - group.frozen_until_step});
+                   step - group.frozen_until_step, group.hidden_matrices});
   }
 }
 
@@ -63,7 +64,9 @@ std::vector<std::pair<std::string, torch::Tensor>> MomentOptimizer::state() {
     for (const NamedParameter& parameter : group.parameters) {
       const Moments& moments = moments_.at(parameter.name);
       named.emplace_back("exp_avg." + parameter.name, moments.exp_avg);
-      named.emplace_back("exp_avg_sq." + parameter.name, moments.exp_avg_sq);
+      if (moments.exp_avg_sq.defined()) {
+        named.emplace_back("exp_avg_sq." + parameter.name, moments.exp_avg_sq);
+      }
     }
   }
   return named;
@@ -86,6 +89,8 @@ void MomentOptimizer::require(bool holds, const std::string& what, double value)
 void MomentOptimizer::check_options() const {
   require(options_.beta1 >= 0 && options_.beta1 < 1, "beta1 must be in [0, 1)", options_.beta1);
   require(options_.beta2 >= 0 && options_.beta2 < 1, "beta2 must be in [0, 1)", options_.beta2);
+  require(options_.momentum >= 0 && options_.momentum < 1, "momentum must be in [0, 1)",
+          options_.momentum);
   require(options_.epsilon > 0 && std::isfinite(options_.epsilon), "epsilon must be above 0",
           options_.epsilon);
   for (const ParameterGroup& group : groups_) {
@@ -100,32 +105,32 @@ void MomentOptimizer::check_options() const {
   }
 }
 
-void MomentOptimizer::add_state(const ParameterGroup& group) {
+void MomentOptimizer::add_state(const ParameterGroup& group, bool second_moment) {
   for (const NamedParameter& parameter : group.parameters) {
     TORCH_CHECK(parameter.tensor.defined() && parameter.tensor.is_contiguous(), "parameter '",
                 parameter.name, "' is not a contiguous tensor");
     const at::Tensor like = parameter.tensor.detach();
-    const bool added =
-        moments_.emplace(parameter.name, Moments{at::zeros_like(like), at::zeros_like(like)})
-            .second;
+    Moments moments{at::zeros_like(like), {}};
+    if (second_moment) moments.exp_avg_sq = at::zeros_like(like);
+    const bool added = moments_.emplace(parameter.name, std::move(moments)).second;
     TORCH_CHECK(added, "two parameters are called '", parameter.name, "'");
   }
 }
 
-void MomentOptimizer::update(const ParameterGroup& group, const Rates& rates) const {
-  Batch batch;
+void MomentOptimizer::update(const ParameterGroup& group, const MomentRates& rates) const {
+  MomentBatch batch;
   for (const NamedParameter& parameter : group.parameters) {
     const at::Tensor& gradient = parameter.tensor.grad();
     if (!gradient.defined()) continue;
     if (!batch.parameters.empty() && !alike(batch.parameters.front(), parameter.tensor)) {
       apply(batch, rates);
-      batch = Batch();
+      batch = MomentBatch();
     }
     const Moments& moments = moments_.at(parameter.name);
     batch.parameters.push_back(parameter.tensor);
     batch.gradients.push_back(gradient.contiguous());
     batch.exp_avgs.push_back(moments.exp_avg);
-    batch.exp_avg_sqs.push_back(moments.exp_avg_sq);
+    if (moments.exp_avg_sq.defined()) batch.exp_avg_sqs.push_back(moments.exp_avg_sq);
   }
   if (!batch.parameters.empty()) apply(batch, rates);
 }

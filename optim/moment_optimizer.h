@@ -10,8 +10,22 @@
 
 namespace tupelo {
 
-// State: "exp_avg.<parameter>" (first moment) and "exp_avg_sq.<parameter>" (second moment), shaped
-// and typed like the parameter.
+// Tensors side by side that one call updates: same device, dtype and settings. Never empty.
+struct MomentBatch {
+  std::vector<torch::Tensor> parameters, gradients, exp_avgs;
+  std::vector<torch::Tensor> exp_avg_sqs;  // empty in groups without second moments
+};
+
+// Of a group in one step.
+struct MomentRates {
+  double learning_rate;
+  double weight_decay;
+  std::int64_t update;  // t, counts from 1
+  bool hidden_matrices;
+};
+
+// State: "exp_avg.<parameter>" (first moment) and, where the group keeps one,
+// "exp_avg_sq.<parameter>" (second moment), shaped and typed like the parameter.
 class MomentOptimizer : public Optimizer {
  public:
   void step(double learning_rate, std::int64_t step) final;
@@ -20,35 +34,28 @@ class MomentOptimizer : public Optimizer {
   const std::vector<ParameterGroup>& groups() const final { return groups_; }
 
  protected:
-  // Tensors side by side that one call updates: same device, dtype and settings. Never empty.
-  struct Batch {
-    std::vector<torch::Tensor> parameters, gradients, exp_avgs, exp_avg_sqs;
-  };
-
-  // Of a group in one step.
-  struct Rates {
-    double learning_rate;
-    double weight_decay;
-    std::int64_t update;  // t, counts from 1
-  };
+  using KeepsSecondMoment = bool (*)(const ParameterGroup&);
 
   // Throws std::invalid_argument when an option is out of range.
-  MomentOptimizer(OptimizerOptions options, std::vector<ParameterGroup> groups);
+  MomentOptimizer(
+      OptimizerOptions options, std::vector<ParameterGroup> groups,
+      KeepsSecondMoment keeps_second = [](const ParameterGroup&) { return true; });
 
   const OptimizerOptions& options() const { return options_; }
 
  private:
   struct Moments {
-    torch::Tensor exp_avg, exp_avg_sq;
+    torch::Tensor exp_avg;
+    torch::Tensor exp_avg_sq;  // undefined where there is none
   };
 
   // The update rule: changes parameters and moments in place, without gradient tracking.
-  virtual void apply(const Batch& batch, const Rates& rates) const = 0;
+  virtual void apply(const MomentBatch& batch, const MomentRates& rates) const = 0;
 
   void check_options() const;
   void require(bool holds, const std::string& what, double value) const;
-  void add_state(const ParameterGroup& group);
-  void update(const ParameterGroup& group, const Rates& rates) const;
+  void add_state(const ParameterGroup& group, bool second_moment);
+  void update(const ParameterGroup& group, const MomentRates& rates) const;
 
   OptimizerOptions options_;
   std::vector<ParameterGroup> groups_;

@@ -6,6 +6,9 @@
 
 #include "optim/adamw.h"
 #include "optim/lamb.h"
+#include "optim/lion.h"
+#include "optim/muon.h"
+#include "optim/stable_adamw.h"
 #include "optim/unknown_name.h"
 
 namespace tupelo {
@@ -15,10 +18,16 @@ struct Row {
   const char* name;
   std::unique_ptr<Optimizer> (*make)(const OptimizerOptions&, std::vector<ParameterGroup>);
   std::vector<std::string> (*flavours)();
+  const char* uses;  // names of options, a space around each
+  bool of_matrices = false;
 };
 
-constexpr std::array<Row, 2> kOptimizers = {
-    {{"adamw", make_adamw, adamw_flavours}, {"lamb", make_lamb, lamb_flavours}}};
+constexpr std::array<Row, 5> kOptimizers = {
+    {{"adamw", make_adamw, adamw_flavours, " beta1 beta2 epsilon "},
+     {"lamb", make_lamb, lamb_flavours, " beta1 beta2 epsilon "},
+     {"lion", make_lion, lion_flavours, " beta1 beta2 "},
+     {"stable-adamw", make_stable_adamw, stable_adamw_flavours, " beta1 beta2 epsilon "},
+     {"muon", make_muon, muon_flavours, " beta1 beta2 epsilon momentum ", true}}};
 
 const Row& find_row(const std::string& name) {
   for (const Row& row : kOptimizers) {
@@ -55,5 +64,11 @@ std::string optimizer_flavour(const OptimizerOptions& options) {
   }
   return options.flavour;
 }
+
+bool optimizer_uses(const std::string& name, const std::string& option) {
+  return std::string(find_row(name).uses).find(" " + option + " ") != std::string::npos;
+}
+
+bool optimizes_matrices(const std::string& name) { return find_row(name).of_matrices; }
 
 }  // namespace tupelo

@@ -25,6 +25,8 @@ struct ParameterGroup {
   // The group is left untouched (no decay, no moments) in steps 1 .. frozen_until_step; its updates
   // count from there.
   std::int64_t frozen_until_step = 0;
+  // Matrices of layers: what an optimizer of matrices treats as such. Others do not care.
+  bool hidden_matrices = false;
 };
 
 // Stands for the first of optimizer_flavours(name).
@@ -35,6 +37,7 @@ struct OptimizerOptions {
   double beta1 = 0.9;
   double beta2 = 0.98;
   double epsilon = 1e-6;
+  double momentum = 0.95;  // of hidden matrices, in optimizers of matrices
   // Which implementation's convention an optimizer follows: one of optimizer_flavours(name), or
   // kDefaultFlavour.
   std::string flavour = kDefaultFlavour;
@@ -69,6 +72,12 @@ std::vector<std::string> optimizer_names();
 std::vector<std::string> optimizer_flavours(const std::string& name);
 // The flavour that make_optimizer(options) uses. Throws std::invalid_argument as it does.
 std::string optimizer_flavour(const OptimizerOptions& options);
+// Whether optimizer `name` looks at `option`: beta1, beta2, epsilon or momentum. Throws
+// std::invalid_argument as make_optimizer().
+bool optimizer_uses(const std::string& name, const std::string& option);
+// Whether it is an optimizer of hidden matrices, which leaves other parameters to AdamW. Throws
+// std::invalid_argument as make_optimizer().
+bool optimizes_matrices(const std::string& name);
 
 // Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns `norm`, the Euclidean norm
 // over all of them before scaling, accumulated in float64 in list order so that it does not depend

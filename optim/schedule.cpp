@@ -6,6 +6,7 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "optim/cooldown.h"
 #include "optim/unknown_name.h"
 
 namespace tupelo {
@@ -55,6 +56,15 @@ double inverse_sqrt(const ScheduleOptions& options, std::int64_t s) {
   return options.peak / std::sqrt(ratio(shifted, timescale));
 }
 
+// Warm-up, stable, decay (Hu et al., arXiv 2404.06395).
+double warmup_stable_decay(const ScheduleOptions& options, std::int64_t s) {
+  const std::int64_t done = s - (options.total_steps - options.decay_steps);
+  if (s >= options.total_steps) return options.end;
+  if (done <= 0) return options.peak;
+  const double left = decay_factor(options.decay_shape, ratio(done, options.decay_steps));
+  return options.end + (options.peak - options.end) * left;
+}
+
 struct Row {
   const char* name;
   double (*after_warmup)(const ScheduleOptions&, std::int64_t);
@@ -63,12 +73,13 @@ struct Row {
   bool starts_above_zero;
 };
 
-constexpr std::array<Row, 6> kSchedules = {{{"constant", constant, false, false},
+constexpr std::array<Row, 7> kSchedules = {{{"constant", constant, false, false},
                                             {"linear", linear, true, false},
                                             {"polynomial", polynomial, true, false},
                                             {"cosine", cosine, true, false},
                                             {"inverse-sqrt", inverse_sqrt, false, false},
-                                            {"fairseq-polynomial", polynomial, true, true}}};
+                                            {"fairseq-polynomial", polynomial, true, true},
+                                            {"wsd", warmup_stable_decay, true, false}}};
 
 const Row& find_row(const std::string& name) {
   for (const Row& row : kSchedules) {
@@ -90,6 +101,9 @@ void check(const ScheduleOptions& options, const Row& row) {
           "power must be above 0, got " + std::to_string(options.power));
   require(options.warmup_steps >= 0,
           "warm-up must not be negative, got " + std::to_string(options.warmup_steps));
+  require(options.decay_steps >= 0,
+          "decay must not be negative, got " + std::to_string(options.decay_steps));
+  decay_factor(options.decay_shape, 0);  // throws for an unknown one
   if (row.needs_total) {
     require(options.total_steps >= 1, "'" + options.name +
                                           "' needs at least 1 step in total, got " +
@@ -98,14 +112,20 @@ void check(const ScheduleOptions& options, const Row& row) {
             "warm-up of " + std::to_string(options.warmup_steps) + " steps exceeds the " +
                 std::to_string(options.total_steps) + " steps in total");
   }
+  if (row.after_warmup == warmup_stable_decay) {
+    require(options.warmup_steps + options.decay_steps <= options.total_steps,
+            "warm-up of " + std::to_string(options.warmup_steps) + " steps and decay of " +
+                std::to_string(options.decay_steps) + " exceed the " +
+                std::to_string(options.total_steps) + " steps in total");
+  }
 }
 
-double value_of(const std::string& number, const std::string& text) {
+double value_of(const std::string& number, const std::string& text, const std::string& what) {
   double value = 0.0;
   const char* end = number.data() + number.size();
   const auto parsed = std::from_chars(number.data(), end, value, std::chars_format::fixed);
   if (number.empty() || parsed.ec != std::errc() || parsed.ptr != end || !(value >= 0)) {
-    throw std::invalid_argument("warm-up '" + text +
+    throw std::invalid_argument(what + " '" + text +
                                 "' is neither a number of steps (2000) nor a percentage (6%)");
   }
   return value;
@@ -131,16 +151,17 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::int64_t parse_warmup(const std::string& text, std::int64_t total_steps) {
+std::int64_t parse_steps(const std::string& text, std::int64_t total_steps,
+                         const std::string& what) {
   if (!text.empty() && text.back() == '%') {
-    const double percent = value_of(text.substr(0, text.size() - 1), text);
-    if (percent > 100) throw std::invalid_argument("warm-up '" + text + "' is above 100%");
+    const double percent = value_of(text.substr(0, text.size() - 1), text, what);
+    if (percent > 100) throw std::invalid_argument(what + " '" + text + "' is above 100%");
     return std::llround(percent / 100 * static_cast<double>(total_steps));
   }
   std::int64_t steps = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), steps);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || steps < 0) {
-    value_of("", text);
+    value_of("", text, what);
   }
   return steps;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants one mistake at a time in the position encodings (a flipped sign, a dropped scale, left and right
+"""Plants one mistake at a time in the position encodings and in what recomputes layers (a flipped sign, a dropped scale, left and right
 swapped, ...) and reports whether the tests of model/ notice. Works on a copy of the last commit in a
 folder of its own; exit code 0 when every mistake was noticed.
 
@@ -123,8 +123,8 @@ MUTATIONS = {
         (POSITION + "log_buckets.cpp", "return distance < 0 ? -bucket : bucket;", "return distance < 0 ? bucket : -bucket;"),
         (POSITION + "deberta_v2.cpp", "const double products = 1.0 + keys_ + queries_;",
          "const double products = keys_ + queries_;"),
-        ("model/self_attention.cpp", "terms.relative_key = split_heads(key_->forward(rows))[0];",
-         "terms.relative_key = split_heads(query_->forward(rows))[0];"),
+        ("model/self_attention.cpp", "terms.relative_key = split_heads(key_map(rows))[0];",
+         "terms.relative_key = split_heads(query_map(rows))[0];"),
         ("model/encoder.cpp", "hidden = apply(plain_layers, hidden, memory,", "hidden = apply(plain_layers, hidden, hidden,"),
         ("model/mask_decoder.cpp", "return hidden + (", "return hidden - ("),
     ],
@@ -164,6 +164,18 @@ MUTATIONS = {
     "packed documents": [
         ("model/token_layout.cpp", "inside.cpu().remainder(batch.longest)", "inside.cpu()"),
         ("model/token_layout.cpp", "column == 0 || at[row][column - 1] != number", "column == 0"),
+    ],
+    "recompute": [
+        ("model/recompute.cpp", "set_generator_state(generator_, former_state);", "static_cast<void>(former_state);"),
+        ("model/recompute.cpp", "~ReplayedGenerator() { set_generator_state(generator_, present_state_); }",
+         "~ReplayedGenerator() {}"),
+        ("model/encoder.cpp", "tensor = tensor.alias();", "static_cast<void>(tensor);"),
+        ("model/self_attention.cpp", "used_twice ? linear.weight.alias() : linear.weight", "linear.weight"),
+        ("model/encoder.cpp", "whole ? layer->feed_forward_half(attended) : attended",
+         "whole ? attended : layer->feed_forward_half(attended)"),
+        ("model/activation_profile.cpp", "partial.bytes < best.back().bytes", "partial.bytes > best.back().bytes"),
+        ("model/activation_probe.cpp", "return Measured{two.kept - one.kept, one.working};",
+         "return Measured{one.kept, one.working};"),
     ],
 }
 

@@ -13,8 +13,8 @@ StaticRows::StaticRows(const ShardedCorpus& corpus, const DataOptions& options,
     : corpus_(corpus),
       options_(options),
       most_predictions_(most_predictions),
-      masker_(corpus.info(), options_),
-      plan_(corpus.document_offsets(), options.packing, options.sequence_length) {
+      pieces_(corpus, options_),
+      plan_(corpus.document_table(), options.packing, options.sequence_length) {
   if (plan_.pieces_are_sequences()) {
     throw std::invalid_argument("rows of several sequences have no place in this layout");
   }
@@ -41,38 +41,13 @@ StaticRow StaticRows::row(std::uint64_t epoch, std::uint64_t row) {
 
 void StaticRows::add_piece(const RowPlan::Piece& piece, std::uint64_t epoch, StaticRow& row) {
   if (piece.count == 0) return;
-  tokens_.resize(piece.count);
-  corpus_.read(piece.document, piece.first, piece.count, tokens_.data());
-  check_ids(piece);
-  const WordFlags words = word_flags(piece);
-  of_piece_.clear();
-  masker_.mask(epoch, piece.document, piece.first, tokens_, words, of_piece_);
-  for (const MaskedToken& token : of_piece_) {
-    begins_.push_back(words.starts.empty() ||
-                      words.starts[piece.first + token.index - words.first] != 0);
+  pieces_.read(piece, epoch);
+  for (const MaskedToken& token : pieces_.masked()) {
+    begins_.push_back(pieces_.begins_word(token.index));
     masked_.push_back({token.index + static_cast<std::uint32_t>(row.ids.size()), token.original,
                        token.replacement});
   }
-  row.ids.insert(row.ids.end(), tokens_.begin(), tokens_.end());
-}
-
-WordFlags StaticRows::word_flags(const RowPlan::Piece& piece) {
-  if (!masker_.needs_words()) return {};
-  const std::vector<std::uint64_t>& offsets = corpus_.document_offsets();
-  const std::uint64_t length = offsets[piece.document + 1] - offsets[piece.document];
-  const std::uint64_t first = piece.first - std::min(piece.first, masker_.flags_before());
-  const std::uint64_t end = std::min(length, piece.first + piece.count + masker_.flags_behind());
-  word_starts_.resize(end - first);
-  corpus_.read_word_starts(piece.document, first, end - first, word_starts_.data());
-  return {first, word_starts_};
-}
-
-void StaticRows::check_ids(const RowPlan::Piece& piece) const {
-  const std::uint32_t largest = *std::max_element(tokens_.begin(), tokens_.end());
-  if (largest < corpus_.info().vocab_size) return;
-  throw CorpusError("document " + std::to_string(piece.document) + " has token id " +
-                    std::to_string(largest) + ", but the vocabulary has " +
-                    std::to_string(corpus_.info().vocab_size) + " tokens: the corpus is damaged");
+  row.ids.insert(row.ids.end(), pieces_.tokens().begin(), pieces_.tokens().end());
 }
 
 // A choice goes on with a token that is next to the one before it and begins no word.

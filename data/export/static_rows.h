@@ -6,7 +6,7 @@
 
 #include "data/corpus.h"
 #include "data/data_options.h"
-#include "data/masker.h"
+#include "data/piece_masker.h"
 #include "data/row_plan.h"
 
 namespace tupelo {
@@ -38,22 +38,17 @@ class StaticRows {
     std::uint64_t lot;
   };
   void add_piece(const RowPlan::Piece& piece, std::uint64_t epoch, StaticRow& row);
-  WordFlags word_flags(const RowPlan::Piece& piece);
-  void check_ids(const RowPlan::Piece& piece) const;
   std::vector<Choice> choices(std::uint64_t key) const;
   void keep_some(std::uint64_t key, StaticRow& row);
 
   const ShardedCorpus& corpus_;
   const DataOptions options_;
   const std::uint64_t most_predictions_;
-  Masker masker_;
+  PieceMasker pieces_;
   RowPlan plan_;
   // Of the current row: chosen tokens by their position in it, and whether each begins a word.
   std::vector<MaskedToken> masked_;
   std::vector<bool> begins_;
-  std::vector<std::uint32_t> tokens_;
-  std::vector<std::uint8_t> word_starts_;
-  std::vector<MaskedToken> of_piece_;
 };
 
 }  // namespace tupelo

@@ -132,7 +132,12 @@ void BytePairEncoder::join_short(std::string_view piece, std::vector<std::uint32
 // are known by a rank that is no longer their place's.
 void BytePairEncoder::join_long(std::string_view piece, Scratch& scratch,
                                 std::vector<std::uint32_t>& ids) const {
-  auto& [tokens, joined, previous, next, ranks, heap] = scratch;
+  std::vector<std::uint32_t>& tokens = scratch.ids;
+  std::vector<std::uint32_t>& joined = scratch.joined;
+  std::vector<std::uint32_t>& previous = scratch.previous;
+  std::vector<std::uint32_t>& next = scratch.next;
+  std::vector<std::uint32_t>& ranks = scratch.ranks;
+  std::vector<std::uint64_t>& heap = scratch.heap;
   const auto size = static_cast<std::uint32_t>(piece.size());
   for (auto* list : {&tokens, &joined, &previous, &next, &ranks}) list->resize(size);
   heap.clear();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "data/errors.h"
 #include "data/tokenizer/bounded_file.h"
@@ -58,6 +59,18 @@ class SpecialPieces {
   const std::string& where_;
 };
 
+// Pieces that stand for no bytes of their own, such as the mark of a space in front of a line or
+// all bytes but the last of a character, share those of the next one that does, else of the one
+// before.
+void share_spans(std::span<TextSpan> spans) {
+  for (std::size_t i = spans.size(); i-- > 0;) {
+    if (spans[i].begin == spans[i].end && i + 1 < spans.size()) spans[i] = spans[i + 1];
+  }
+  for (std::size_t i = 1; i < spans.size(); ++i) {
+    if (spans[i].begin == spans[i].end) spans[i] = spans[i - 1];
+  }
+}
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string model, const std::string& where) : model_(std::move(model)) {
@@ -83,6 +96,9 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   void encode(std::string_view text, std::vector<std::uint32_t>& ids,
               std::vector<std::uint8_t>* word_start) const override;
+  void encode_with_spans(std::string_view text, std::vector<std::uint32_t>& ids,
+                         std::vector<std::uint8_t>& word_start,
+                         std::vector<TextSpan>& spans) const override;
   std::string decode(const std::vector<std::uint32_t>& ids) const override;
 
   std::uint32_t vocab_size() const override { return static_cast<std::uint32_t>(tokens_.size()); }
@@ -134,6 +150,24 @@ void SentencePieceTokenizer::encode_line(std::string_view line, std::vector<std:
     if (word_start == nullptr) continue;
     word_start->push_back(first ? 1 : begins_word_[static_cast<std::size_t>(piece)]);
     first = false;
+  }
+}
+
+void SentencePieceTokenizer::encode_with_spans(std::string_view text,
+                                               std::vector<std::uint32_t>& ids,
+                                               std::vector<std::uint8_t>& word_start,
+                                               std::vector<TextSpan>& spans) const {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t first = spans.size();
+    const auto encoded = processor_.EncodeAsImmutableProto({text.data() + begin, end - begin});
+    for (const auto& piece : encoded.pieces()) {
+      ids.push_back(piece.id());
+      word_start.push_back(spans.size() == first ? 1 : begins_word_[piece.id()]);
+      spans.push_back({begin + piece.begin(), begin + piece.end()});
+    }
+    share_spans(std::span(spans).subspan(first));
+    begin = end + 1;
   }
 }
 

@@ -54,7 +54,8 @@ class Part {
     refuse_member(key, valid);
   }
   void allow_only(std::initializer_list<const char*> keys) const {
-    for (const auto& [key, value] : json_.items()) {
+    for (const auto& item : json_.items()) {
+      const std::string& key = item.key();
       const auto same = [&](const char* known) { return key == known; };
       if (std::none_of(keys.begin(), keys.end(), same)) {
         refuse(std::string("has the key '").append(key).append("', which is not known here"));

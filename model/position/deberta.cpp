@@ -31,6 +31,7 @@ class Deberta : public PositionEncoding {
       : context_(context),
         span_(reader.integer("span", context.max_positions)),
         mirrored_(reader.text("p2c_index") == "paper") {
+    reader.needs("p2c_index", "terms", {"c2p+p2c", "p2c"});
     const std::int64_t hidden = context.hidden_size();
     table_ = register_module("rel_embeddings", std::make_shared<Embedding>(2 * span_, hidden));
     if (reader.text("terms") != "p2c") {

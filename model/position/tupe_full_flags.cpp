@@ -18,6 +18,9 @@ void check_options(const OptionReader& reader) {
   if (reader.flag("temperature_cc") && reader.text("temperature") == "none") {
     reject("temperature_cc=true needs temperature=shared or temperature=per-head");
   }
+  for (const char* name : {"rel", "rel_bins", "max_distance", "rel_range", "rel_init"}) {
+    reader.needs(name, "pp", {"relative", "both"});
+  }
   reader.needs("rel_bins", "rel", {"t5"});
   reader.needs("max_distance", "rel", {"t5"});
   reader.needs("rel_range", "rel", {"table"});

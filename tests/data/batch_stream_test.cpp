@@ -1,64 +1,18 @@
+// Which rows come when, on which rank.
 #include "data/batch_stream.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
-#include <tuple>
 
-#include "data/hdf5.h"
-#include "tests/data/sample_corpus.h"
+#include "tests/data/sample_batches.h"
 
 namespace tupelo {
 namespace {
 
-// (epoch, document, offset, replacement).
-using MaskTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::int64_t>;
-
-constexpr std::int64_t kCls = 2, kSep = 3;
-
-// What stands at every position of a row: a token of a document, or a special one.
-struct Origin {
-  std::uint64_t document = 0, offset = 0;
-  std::int64_t special = 0;   // its id, 0 for a token of a document
-  std::int64_t sequence = 0;  // of the row
-};
-std::vector<Origin> origins_of(const RowPlan& plan, std::uint64_t row) {
-  std::vector<Origin> origins;
-  std::int64_t sequence = 0;
-  const auto add_special = [&](std::int64_t id) { origins.push_back({0, 0, id, sequence}); };
-  add_special(kCls);
-  const std::vector<RowPlan::Piece> pieces = plan.pieces(row);
-  for (std::size_t p = 0; p < pieces.size(); ++p) {
-    if (p > 0 && plan.pieces_are_sequences()) {
-      add_special(kSep);
-      ++sequence;
-      add_special(kCls);
-    }
-    for (std::uint64_t i = 0; i < pieces[p].count; ++i) {
-      origins.push_back({pieces[p].document, pieces[p].first + i, 0, sequence});
-    }
-    if (pieces[p].separator) add_special(kSep);
-  }
-  add_special(kSep);
-  return origins;
-}
-
-std::vector<MaskTuple> masks_of(const RowPlan& plan, const Batch& batch) {
-  const std::int64_t width = batch.input_ids.size(1);
-  const std::int64_t* ids = batch.input_ids.data_ptr<std::int64_t>();
-  const std::int64_t* positions = batch.masked_positions.data_ptr<std::int64_t>();
-  std::vector<MaskTuple> masks;
-  for (std::int64_t m = 0; m < batch.masked_positions.size(0); ++m) {
-    const auto b = static_cast<std::size_t>(positions[m] / width);
-    const Origin origin =
-        origins_of(plan, batch.rows[b]).at(static_cast<std::size_t>(positions[m] % width));
-    EXPECT_EQ(origin.special, 0);
-    masks.emplace_back(batch.epochs[b], origin.document, origin.offset, ids[positions[m]]);
-  }
-  return masks;
-}
+class BatchStreamTest : public SampleStreams {};
 
 bool same_batch(const Batch& a, const Batch& b) {
   return torch::equal(a.input_ids, b.input_ids) &&
@@ -69,175 +23,6 @@ bool same_batch(const Batch& a, const Batch& b) {
          torch::equal(a.masked_positions, b.masked_positions) && torch::equal(a.labels, b.labels) &&
          a.rows == b.rows && a.epochs == b.epochs && a.tokens == b.tokens &&
          a.rows_hash == b.rows_hash && a.masks_hash == b.masks_hash;
-}
-
-std::unique_ptr<BatchStream> open_stream(const ShardedCorpus& corpus, const DataOptions& options,
-                                         int rank, int world_size, std::int64_t first_step) {
-  const std::vector<MixturePart> parts = {{&corpus.document_offsets()}};
-  return std::make_unique<BatchStream>(std::vector<const ShardedCorpus*>{&corpus}, options,
-                                       std::make_shared<SampleOrder>(parts, options), rank,
-                                       world_size, first_step);
-}
-
-class BatchStreamTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    documents_ = sample_documents(1, 150, 90);
-    write_sample_corpus(*folder_ / "c", documents_, 0, 1500);
-    corpus_ = new ShardedCorpus(*folder_ / "c", Split::kTrain);
-  }
-  static void TearDownTestSuite() {
-    delete corpus_;
-    delete folder_;
-  }
-
-  static DataOptions options() {
-    DataOptions options;
-    options.sequence_length = 32;
-    options.global_batch = 10;
-    options.micro_batch = 3;
-    return options;
-  }
-
-  // All ranks' micro-batches of steps [first, first + steps), step by step and rank by rank.
-  static std::vector<Batch> batches(const DataOptions& options, int world_size, std::int64_t steps,
-                                    std::int64_t first = 0) {
-    std::vector<std::unique_ptr<BatchStream>> streams;
-    for (int rank = 0; rank < world_size; ++rank) {
-      streams.push_back(open_stream(*corpus_, options, rank, world_size, first));
-    }
-    std::vector<Batch> result;
-    for (std::int64_t step = 0; step < steps; ++step) {
-      std::int64_t rows = 0;
-      for (auto& stream : streams) {
-        std::vector<Batch> next = stream->next();
-        EXPECT_FALSE(next.empty());
-        for (Batch& batch : next) {
-          EXPECT_LE(batch.rows.size(), static_cast<std::size_t>(options.micro_batch));
-          rows += static_cast<std::int64_t>(batch.rows.size());
-          result.push_back(std::move(batch));
-        }
-      }
-      EXPECT_EQ(rows, options.global_batch);
-    }
-    return result;
-  }
-
-  static std::vector<MaskTuple> sorted_masks(const DataOptions& options, int world_size,
-                                             std::int64_t steps) {
-    const RowPlan plan(corpus_->document_offsets(), options.packing, options.sequence_length);
-    std::vector<MaskTuple> masks;
-    for (const Batch& batch : batches(options, world_size, steps)) {
-      const std::vector<MaskTuple> more = masks_of(plan, batch);
-      masks.insert(masks.end(), more.begin(), more.end());
-    }
-    std::sort(masks.begin(), masks.end());
-    return masks;
-  }
-
-  static inline TemporaryFolder* folder_ = nullptr;
-  static inline std::vector<SampleDocument> documents_;
-  static inline ShardedCorpus* corpus_ = nullptr;
-};
-
-TEST_F(BatchStreamTest, RowsAreTheDocumentsBetweenSpecialTokens) {
-  for (const Packing packing : {Packing::kFull, Packing::kDocument, Packing::kBestFit}) {
-    DataOptions chosen = options();
-    chosen.packing = packing;
-    const RowPlan plan(corpus_->document_offsets(), packing, 32);
-    for (std::uint64_t row = 0; row + 1 < plan.rows(); row += 2) {
-      const Batch batch = make_batch(*corpus_, plan, chosen, {row, row + 1}, {0, 5});
-      auto restored = batch.input_ids.clone();
-      restored.view(-1).index_put_({batch.masked_positions}, batch.labels);
-      std::int64_t tokens = 0;
-      for (std::int64_t b = 0; b < 2; ++b) {
-        const std::vector<Origin> origins = origins_of(plan, row + static_cast<std::uint64_t>(b));
-        const auto length = static_cast<std::int64_t>(origins.size());
-        tokens += length;
-        for (std::int64_t t = 0; t < restored.size(1); ++t) {
-          const std::int64_t id = restored[b][t].item<std::int64_t>();
-          if (t >= length) {
-            EXPECT_EQ(id, 0);
-          } else if (const Origin& origin = origins[static_cast<std::size_t>(t)]; origin.special) {
-            EXPECT_EQ(id, origin.special);
-          } else {
-            EXPECT_EQ(id, documents_[origin.document].ids[origin.offset]);
-          }
-          EXPECT_EQ(batch.documents.defined(), packing == Packing::kBestFit);
-          if (batch.documents.defined()) {
-            const std::int64_t sequence =
-                t < length ? origins[static_cast<std::size_t>(t)].sequence : -1;
-            EXPECT_EQ(batch.documents[b][t].item<std::int64_t>(), sequence);
-            EXPECT_FALSE(batch.attention_mask.defined());
-          } else if (batch.attention_mask.defined()) {
-            EXPECT_EQ(batch.attention_mask[b][t].item<bool>(), t < length);
-          } else {
-            EXPECT_EQ(length, restored.size(1));
-          }
-        }
-      }
-      EXPECT_EQ(batch.tokens, tokens);
-    }
-  }
-}
-
-TEST_F(BatchStreamTest, MaskedPositionsRise) {
-  for (const Batch& batch : batches(options(), 1, 20)) {
-    const auto positions = batch.masked_positions;
-    if (positions.size(0) < 2) continue;
-    EXPECT_TRUE((positions.slice(0, 1) > positions.slice(0, 0, -1)).all().item<bool>());
-  }
-}
-
-constexpr Masking kAllMaskings[] = {Masking::kToken, Masking::kWholeWord, Masking::kSpan,
-                                    Masking::kNgram};
-
-TEST_F(BatchStreamTest, MasksDoNotDependOnWorldSizeOrMicroBatch) {
-  for (const Masking masking : kAllMaskings) {
-    DataOptions chosen = options();
-    chosen.masking = masking;
-    const std::vector<MaskTuple> expected = sorted_masks(chosen, 1, 40);
-    EXPECT_GT(expected.size(), 1000u);
-    for (const int world_size : {2, 3, 4}) {
-      for (const std::int64_t micro_batch : {1, 2, 7, 100}) {
-        chosen.micro_batch = micro_batch;
-        EXPECT_EQ(sorted_masks(chosen, world_size, 40), expected) << world_size << micro_batch;
-      }
-    }
-  }
-}
-
-TEST_F(BatchStreamTest, MasksDoNotDependOnPackingOrSequenceLength) {
-  for (const Masking masking : kAllMaskings) {
-    DataOptions chosen = options();
-    chosen.longest_word_tokens = 3;  // words of four are in the sample
-    chosen.masking = masking;
-    std::vector<MaskTuple> expected;
-    std::uint64_t expected_hash = 0;
-    for (const Packing packing : {Packing::kFull, Packing::kDocument, Packing::kBestFit}) {
-      for (const std::int64_t sequence_length : {5, 32, 200}) {
-        chosen.packing = packing;
-        chosen.sequence_length = sequence_length;
-        const RowPlan plan(corpus_->document_offsets(), packing, sequence_length);
-        std::vector<MaskTuple> masks;
-        std::uint64_t hash = 0;
-        for (std::uint64_t row = 0; row < plan.rows(); ++row) {
-          const Batch batch = make_batch(*corpus_, plan, chosen, {row}, {7});
-          const std::vector<MaskTuple> more = masks_of(plan, batch);
-          masks.insert(masks.end(), more.begin(), more.end());
-          hash += batch.masks_hash;
-        }
-        std::sort(masks.begin(), masks.end());
-        if (expected.empty()) {
-          expected = masks;
-          expected_hash = hash;
-        }
-        EXPECT_EQ(masks, expected);
-        EXPECT_EQ(hash, expected_hash);
-      }
-    }
-  }
 }
 
 TEST_F(BatchStreamTest, EveryRowOncePerEpochOverUnevenRanksAndASeek) {
@@ -335,21 +120,21 @@ TEST_F(BatchStreamTest, RampsOfLengthAndBatchSplitOverRanksAlike) {
   EXPECT_THROW(open_stream(*corpus_, chosen, 0, 3, 0), std::invalid_argument);
 }
 
-TEST_F(BatchStreamTest, EpochsDifferInOrderAndMasks) {
-  DataOptions chosen = options();
-  const RowPlan plan(corpus_->document_offsets(), chosen.packing, chosen.sequence_length);
-  chosen.global_batch = static_cast<std::int64_t>(plan.rows());
-  const auto order_of = [](const std::vector<Batch>& batches_of_epoch) {
-    std::vector<std::uint64_t> rows;
-    for (const Batch& batch : batches_of_epoch) {
-      rows.insert(rows.end(), batch.rows.begin(), batch.rows.end());
-    }
-    return rows;
-  };
-  EXPECT_NE(order_of(batches(chosen, 1, 1, 0)), order_of(batches(chosen, 1, 1, 1)));
-  const Batch first = make_batch(*corpus_, plan, chosen, {0, 1, 2}, {0, 0, 0});
-  const Batch second = make_batch(*corpus_, plan, chosen, {0, 1, 2}, {1, 1, 1});
-  EXPECT_NE(first.masks_hash, second.masks_hash);
+// Nobody trains here, so batches are asked for faster than they can be made.
+TEST_F(BatchStreamTest, CountsTheCallsThatWaited) {
+  const auto stream = open_stream(*corpus_, options(), 0, 1, 0);
+  EXPECT_EQ(stream->waits().steps, 0u);
+  EXPECT_EQ(stream->waits().seconds, 0);
+  BatchStream::Waits before;
+  for (std::uint64_t call = 1; call <= 300; ++call) {
+    stream->next();
+    const BatchStream::Waits waits = stream->waits();
+    EXPECT_LE(waits.steps - before.steps, 1u);
+    EXPECT_EQ(waits.steps > before.steps, waits.seconds > before.seconds);
+    before = waits;
+  }
+  EXPECT_GT(before.steps, 0u);
+  EXPECT_LE(before.steps, 300u);
 }
 
 TEST_F(BatchStreamTest, MayBeLeftAtAnyTime) {
@@ -400,7 +185,7 @@ TEST_F(BatchStreamTest, WhatGoesWrongInTheBackgroundReachesTheConsumer) {
     for (int i = 0; i < 100; ++i) stream->next();
   };
   const std::string message = message_of<CorpusError>(all_steps);
-  EXPECT_NE(message.find("document 150 has token id 60000"), std::string::npos) << message;
+  EXPECT_NE(message.find("dataset 'tokens' holds id 60000"), std::string::npos) << message;
   EXPECT_THROW(stream->next(), CorpusError);
 }
 

@@ -169,7 +169,7 @@ TEST_F(ExportNvidia, MasksAsTrainingDoes) {
       corpus.read(d, 0, tokens.size(), tokens.data());
       corpus.read_word_starts(d, 0, flags.size(), flags.data());
       std::vector<MaskedToken> masked;
-      masker.mask(3, d, 0, tokens, {0, flags}, masked);
+      masker.mask(3, d, tokens.size(), 0, tokens, {0, flags}, masked);
       const StaticRow row = exported.row(3, d);
       ASSERT_EQ(row.positions.size(), masked.size());
       EXPECT_EQ(row.unmasked, 0u);

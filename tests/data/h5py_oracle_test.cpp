@@ -33,13 +33,12 @@ std::string read_by_us(const fs::path& folder, Split split) {
     const Shard shard(folder / summary.file, shard_identity(index.info, split));
     documents += shard.documents();
     tokens += shard.tokens();
-    for (std::uint64_t i = 0; i < shard.tokens(); ++i) {
-      std::uint32_t id = 0;
-      shard.read(i, 1, &id);
-      ids.update(&id, sizeof(id));
-      const std::uint8_t begins = shard.begins_word(i) ? 1 : 0;
-      words.update(&begins, 1);
-    }
+    std::vector<std::uint32_t> shard_ids(shard.tokens());
+    shard.read(0, shard_ids.size(), shard_ids.data());
+    ids.update(shard_ids.data(), shard_ids.size() * sizeof(shard_ids[0]));
+    std::vector<std::uint8_t> starts(shard.tokens());
+    shard.read_word_starts(0, starts.size(), starts.data());
+    words.update(starts.data(), starts.size());
     for (std::uint64_t d = 0; d < shard.documents(); ++d) {
       const std::uint64_t hash = shard.hash(d);
       hashes.update(&hash, sizeof(hash));

@@ -9,7 +9,7 @@
 
 #include "data/content_digest.h"
 #include "data/corpus.h"
-#include "data/hdf5.h"
+#include "data/hdf5_reader.h"
 #include "data/prepare.h"
 #include "data/segmenter/sentence_ends.h"
 #include "tests/data/sample_corpus.h"
@@ -165,7 +165,7 @@ TEST_F(PrepareWords, SentencesAreStoredWhenAskedFor) {
   corpus.verify_shard(0);
   EXPECT_EQ(words_of(chosen), "/研 究/生 命/的/起 源/。/river ##s/研 究 生|/stone/的/命|");
   EXPECT_EQ(index_of(chosen)["sentences"]["rules"], kSentenceRules);
-  EXPECT_EQ(index_of(chosen)["splits"]["train"]["shards"][0]["payload"].size(), 6u);
+  EXPECT_EQ(index_of(chosen)["splits"]["train"]["shards"][0]["payload"].size(), 7u);
 }
 
 TEST_F(PrepareWords, ADamagedSentenceStartIsFound) {
@@ -173,7 +173,8 @@ TEST_F(PrepareWords, ADamagedSentenceStartIsFound) {
   chosen.sentence_starts = true;
   prepare_corpus(chosen);
   const auto shard = chosen.output / "train/shard-00000-of-00001.h5";
-  const auto place = Hdf5Reader(shard).dataset("sent_start", {ElementType::kUint8});
+  const RegularFile file(shard);
+  const auto place = Hdf5Reader(file).dataset("sent_start", {ElementType::kUint8});
   EXPECT_EQ(place.count, 2u);
   flip_bit(shard, place.offset, 3);
   const std::string message =

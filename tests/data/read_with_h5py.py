@@ -11,6 +11,30 @@ import sys
 import h5py
 import numpy as np
 
+BLOCK = 1024
+
+
+def crc32c_table():
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = (table >> np.uint32(1)) ^ np.where(table & np.uint32(1), np.uint32(0x82F63B78), np.uint32(0))
+    return table
+
+
+TABLE = crc32c_table()
+
+
+def block_checksums(content):
+    """CRC-32C of each block of the bytes, all blocks side by side."""
+    blocks = [content[at:at + BLOCK] for at in range(0, len(content), BLOCK)]
+    lengths = np.array([len(block) for block in blocks])
+    rows = np.frombuffer(b"".join(block.ljust(BLOCK, b"\0") for block in blocks), np.uint8).reshape(-1, BLOCK)
+    sums = np.full(len(blocks), 0xFFFFFFFF, np.uint32)
+    for column in range(BLOCK):
+        after = (sums >> np.uint32(8)) ^ TABLE[(sums ^ rows[:, column]) & np.uint32(0xFF)]
+        sums = np.where(column < lengths, after, sums)
+    return sums ^ np.uint32(0xFFFFFFFF)
+
 
 def main(corpus, split):
     corpus = pathlib.Path(corpus)
@@ -24,7 +48,12 @@ def main(corpus, split):
             assert file.attrs["format"].decode() == "tupelo-corpus" and file.attrs["complete"] == 1
             assert file.attrs["split"].decode() == split
             assert file.attrs["n_tokens"] == len(file["tokens"]) == shard["tokens"]
-            for name in ("tokens", "doc_offsets", "word_start", "doc_source", "doc_hash"):
+            assert file.attrs["version"] == 2
+            covered = [name for name in ("tokens", "doc_offsets", "word_start", "sent_start", "doc_source", "doc_hash")
+                       if name in file]
+            sums = np.concatenate([block_checksums(file[name][:].tobytes()) for name in covered])
+            assert np.array_equal(sums, file["block_crc32c"][:])
+            for name in covered + ["block_crc32c"]:
                 dataset = file[name]
                 assert dataset.chunks is None and dataset.compression is None
                 assert hashlib.sha256(dataset[:].tobytes()).hexdigest() == dataset.attrs["sha256"].decode()

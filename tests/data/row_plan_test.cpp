@@ -11,8 +11,31 @@ namespace tupelo {
 namespace {
 
 // (document, offset), or (document, kSeparator).
+using Offsets = std::vector<std::uint64_t>;
 using Token = std::pair<std::uint64_t, std::uint64_t>;
 constexpr std::uint64_t kSeparator = ~std::uint64_t{0};
+
+// Documents of the given lengths; part p ends before document ends[p].
+class PartedOffsets : public DocumentTable {
+ public:
+  PartedOffsets(const std::vector<std::uint64_t>& lengths, const std::vector<std::size_t>& ends) {
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) {
+      offsets_.push_back({0});
+      for (; begin < end; ++begin)
+        offsets_.back().push_back(offsets_.back().back() + lengths[begin]);
+      parts_.push_back({offsets_.back().size() - 1, offsets_.back().back()});
+    }
+  }
+  const std::vector<Part>& parts() const override { return parts_; }
+  std::uint64_t offset(std::size_t part, std::uint64_t document) const override {
+    return offsets_.at(part).at(document);
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> offsets_;
+  std::vector<Part> parts_;
+};
 
 std::vector<std::uint64_t> offsets_of(const std::vector<std::uint64_t>& lengths) {
   std::vector<std::uint64_t> offsets{0};
@@ -103,9 +126,9 @@ TEST(RowPlan, RowsForSentencePairsLeaveRoomToBeginEarlier) {
     EXPECT_EQ(plan.rows(), row);
     EXPECT_EQ(RowPlan(offsets_of(lengths), Packing::kDocument, sequence_length).slack(), 0u);
   }
-  EXPECT_THROW(RowPlan({0, 5}, Packing::kDocument, 4, true), std::invalid_argument);
-  EXPECT_THROW(RowPlan({0, 5}, Packing::kFull, 40, true), std::invalid_argument);
-  EXPECT_THROW(RowPlan({0, 5}, Packing::kBestFit, 40, true), std::invalid_argument);
+  EXPECT_THROW(RowPlan(Offsets{0, 5}, Packing::kDocument, 4, true), std::invalid_argument);
+  EXPECT_THROW(RowPlan(Offsets{0, 5}, Packing::kFull, 40, true), std::invalid_argument);
+  EXPECT_THROW(RowPlan(Offsets{0, 5}, Packing::kBestFit, 40, true), std::invalid_argument);
 }
 
 TEST(RowPlan, BestFitRowsHoldThePartsOfDocumentsEachOnce) {
@@ -138,27 +161,47 @@ TEST(RowPlan, BestFitRowsHoldThePartsOfDocumentsEachOnce) {
   }
 }
 
+TEST(RowPlan, PartsOfTheDocumentsChangeNothing) {
+  const std::vector<std::uint64_t> lengths = {3, 8, 41, 1, 1, 9, 17, 8, 2, 100, 5, 16, 7};
+  for (const std::vector<std::size_t>& ends :
+       {std::vector<std::size_t>{1, 2, 5, 13}, std::vector<std::size_t>{0, 4, 4, 12, 13, 13}}) {
+    const auto parts = std::make_shared<PartedOffsets>(lengths, ends);
+    for (const Packing packing : {Packing::kFull, Packing::kDocument, Packing::kBestFit}) {
+      for (const std::int64_t sequence_length : {5, 10, 50}) {
+        const RowPlan whole(offsets_of(lengths), packing, sequence_length);
+        const RowPlan parted(parts, packing, sequence_length);
+        const RowPlan known(parts, packing, sequence_length, false, parted.tables());
+        ASSERT_EQ(parted.rows(), whole.rows());
+        for (std::uint64_t row = 0; row < whole.rows(); ++row) {
+          EXPECT_EQ(tokens_of(parted, row), tokens_of(whole, row));
+          EXPECT_EQ(tokens_of(known, row), tokens_of(whole, row));
+        }
+      }
+    }
+  }
+}
+
 TEST(RowPlan, SeparatorMovesToTheNextRowWhenTheDocumentFillsItsOwn) {
-  const RowPlan plan({0, 4, 6}, Packing::kFull, 6);
+  const RowPlan plan(Offsets{0, 4, 6}, Packing::kFull, 6);
   ASSERT_EQ(plan.rows(), 2u);
   EXPECT_EQ(tokens_of(plan, 0), (std::vector<Token>{{0, 0}, {0, 1}, {0, 2}, {0, 3}}));
   EXPECT_EQ(tokens_of(plan, 1), (std::vector<Token>{{0, kSeparator}, {1, 0}, {1, 1}}));
 }
 
 TEST(RowPlan, NoRowForASeparatorAtTheVeryEnd) {
-  EXPECT_EQ(RowPlan({0, 4}, Packing::kFull, 6).rows(), 1u);
-  EXPECT_EQ(RowPlan({0, 5}, Packing::kFull, 6).rows(), 2u);
+  EXPECT_EQ(RowPlan(Offsets{0, 4}, Packing::kFull, 6).rows(), 1u);
+  EXPECT_EQ(RowPlan(Offsets{0, 5}, Packing::kFull, 6).rows(), 2u);
 }
 
 TEST(RowPlan, EmptyCorpusHasNoRows) {
-  EXPECT_EQ(RowPlan({0}, Packing::kFull, 6).rows(), 0u);
-  EXPECT_EQ(RowPlan({0}, Packing::kDocument, 6).rows(), 0u);
-  EXPECT_EQ(RowPlan({0}, Packing::kBestFit, 6).rows(), 0u);
+  EXPECT_EQ(RowPlan(Offsets{0}, Packing::kFull, 6).rows(), 0u);
+  EXPECT_EQ(RowPlan(Offsets{0}, Packing::kDocument, 6).rows(), 0u);
+  EXPECT_EQ(RowPlan(Offsets{0}, Packing::kBestFit, 6).rows(), 0u);
 }
 
 TEST(RowPlan, RefusesShortRowsAndRowsThatDoNotExist) {
-  EXPECT_THROW(RowPlan({0, 5}, Packing::kFull, 3), std::invalid_argument);
-  EXPECT_THROW(RowPlan({0, 5}, Packing::kFull, 6).pieces(2), std::out_of_range);
+  EXPECT_THROW(RowPlan(Offsets{0, 5}, Packing::kFull, 3), std::invalid_argument);
+  EXPECT_THROW(RowPlan(Offsets{0, 5}, Packing::kFull, 6).pieces(2), std::out_of_range);
 }
 
 }  // namespace

@@ -27,24 +27,24 @@ std::string mark_of(const std::string& scenario) {
   return "TUPELO_FAULT_TEST=" + scenario + "." + std::to_string(getpid());
 }
 
-void become_job(const std::string& scenario, int ranks, int output) {
+void become_job(const std::string& scenario, const std::string& route, int ranks, int output) {
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   auto mark = mark_of(scenario);
   putenv(mark.data());
   const auto count = std::to_string(ranks);
   execl(TUPELO_MPIRUN, TUPELO_MPIRUN, "--oversubscribe", "-np", count.c_str(), TUPELO_RANKS,
-        scenario.c_str(), static_cast<char*>(nullptr));
+        scenario.c_str(), route.c_str(), static_cast<char*>(nullptr));
   _exit(127);
 }
 
-Job run_job(const std::string& scenario, int ranks) {
+Job run_job(const std::string& scenario, const std::string& route, int ranks) {
   std::array<int, 2> pipe_ends{};
   EXPECT_EQ(pipe(pipe_ends.data()), 0);
   const pid_t child = fork();
   if (child == 0) {
     close(pipe_ends[0]);
-    become_job(scenario, ranks, pipe_ends[1]);
+    become_job(scenario, route, ranks, pipe_ends[1]);
   }
   close(pipe_ends[1]);
   Job job;
@@ -70,14 +70,36 @@ std::vector<std::string> survivors(const std::string& scenario) {
   return found;
 }
 
-class MpiFaults : public ::testing::Test {
+// Of all jobs on this host, those of others included.
+std::vector<std::string> named_segments() {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/dev/shm")) {
+    const auto name = entry.path().filename().string();
+    if (name.find("tupelo") != std::string::npos) found.push_back(name);
+  }
+  return found;
+}
+
+class FaultyJob : public ::testing::Test {
  protected:
-  void run(const std::string& scenario, int ranks = 3) {
-    job_ = run_job(scenario, ranks);
+  void run(const std::string& scenario, const std::string& route, int ranks = 3) {
+    job_ = run_job(scenario, route, ranks);
     EXPECT_EQ(survivors(scenario), std::vector<std::string>{}) << job_.output;
+    EXPECT_EQ(named_segments(), std::vector<std::string>{}) << job_.output;
   }
 
   void expect_exit_code(int code) const { EXPECT_EQ(job_.exit_code, code) << job_.output; }
+
+  int count(const std::string& text) const {
+    int found = 0;
+    for (auto at = job_.output.find(text); at != std::string::npos;
+         at = job_.output.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+
+  const std::string& output() const { return job_.output; }
 
   void expect_output(const std::string& text) const {
     EXPECT_NE(job_.output.find(text), std::string::npos) << "no \"" << text << "\" in\n"
@@ -88,7 +110,15 @@ class MpiFaults : public ::testing::Test {
   Job job_;
 };
 
-TEST_F(MpiFaults, AStuckRankTimesOutOnTheOthersWhoCanStillLeave) {
+// Whichever way bytes travel.
+class MpiFaults : public FaultyJob, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void run(const std::string& scenario, int ranks = 3) {
+    FaultyJob::run(scenario, GetParam(), ranks);
+  }
+};
+
+TEST_P(MpiFaults, AStuckRankTimesOutOnTheOthersWhoCanStillLeave) {
   run("stuck_rank");
   expect_exit_code(7);
   expect_output(
@@ -96,49 +126,101 @@ TEST_F(MpiFaults, AStuckRankTimesOutOnTheOthersWhoCanStillLeave) {
       "ms");
 }
 
-TEST_F(MpiFaults, AfterATimeoutTheCommunicatorStaysDead) {
+TEST_P(MpiFaults, AfterATimeoutTheCommunicatorStaysDead) {
   run("stuck_rank", 2);
   expect_output("rank 0: still dead");
 }
 
-TEST_F(MpiFaults, ALargeCollectiveTimesOutAndTakesTheQueuedOnesAlong) {
+TEST_P(MpiFaults, ALargeCollectiveTimesOutAndTakesTheQueuedOnesAlong) {
   run("stuck_rank_large", 2);
   expect_exit_code(7);
   expect_output(
       "mpi all_reduce(sum) of 5000000 Float #1 on rank 0 failed: nothing came from rank 1");
 }
 
-TEST_F(MpiFaults, ARankThatEndsEarlyTimesOutOnTheOthers) {
+TEST_P(MpiFaults, ARankThatEndsEarlyTimesOutOnTheOthers) {
   run("early_leaver");
   expect_exit_code(7);
   expect_output("nothing came from rank 1");
 }
 
-TEST_F(MpiFaults, ARankThatCreatesNoCommunicatorTimesOutOnTheOthers) {
+TEST_P(MpiFaults, ARankThatCreatesNoCommunicatorTimesOutOnTheOthers) {
   run("never_created");
   expect_exit_code(7);
   expect_output("mpi creation of the communicator #0 on rank");
 }
 
-TEST_F(MpiFaults, DifferentCollectivesAreNoticed) {
+TEST_P(MpiFaults, DifferentCollectivesAreNoticed) {
   run("different_collectives", 2);
   expect_exit_code(7);
   expect_output("so it is in another collective");
 }
 
-TEST_F(MpiFaults, ARankKilledWithSignal9EndsTheJob) {
+TEST_P(MpiFaults, ARankKilledWithSignal9EndsTheJob) {
   run("kill_9");
   expect_exit_code(137);
 }
 
-TEST_F(MpiFaults, AbortEndsTheJobWithItsCode) {
+TEST_P(MpiFaults, AbortEndsTheJobWithItsCode) {
   run("abort_75");
   expect_exit_code(75);
 }
 
-TEST_F(MpiFaults, AnExceptionEndsTheJobAlthoughTheOthersSitInACollective) {
+TEST_P(MpiFaults, AnExceptionEndsTheJobAlthoughTheOthersSitInACollective) {
   run("exception");
   expect_exit_code(1);
+}
+
+TEST_P(MpiFaults, AStoppedRankTimesOutOnTheOthers) {
+  run("stopped");
+  expect_exit_code(7);
+  expect_output("on rank 0 failed: nothing");
+  expect_output("rank 1 within 2");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MpiFaults, ::testing::Values("messages", "shared", "hierarchical"),
+                         [](const auto& test) { return std::string(test.param); });
+
+class SharedMemoryFaults : public FaultyJob {};
+
+TEST_F(SharedMemoryFaults, AnotherKindOfCollectiveIsNamed) {
+  run("another_kind", "shared");
+  expect_exit_code(7);
+  expect_output(
+      "mpi all_reduce(sum) of 5 Float #0 on rank 0 failed: rank 2 is at barrier #0, so it is in "
+      "another collective");
+}
+
+// Rank 2, alone on its host, hears nothing from rank 0, which waits for rank 1: it is more patient
+// than rank 0, so that the first to speak names rank 1.
+TEST_F(SharedMemoryFaults, TheRankThatKnowsTheCulpritSpeaksFirst) {
+  run("stuck_rank", "hierarchical");
+  expect_output("on rank 0 failed: nothing came from rank 1 within 2000 ms");
+  EXPECT_EQ(count("within 2000 ms"), 1) << output();
+}
+
+// Each of three ranks has the memory of three.
+TEST_F(SharedMemoryFaults, ItsMemoryHasNoNameThatAKillCouldLeave) {
+  run("kill_9", "shared");
+  EXPECT_EQ(count("shares memory without a name"), 9) << output();
+  EXPECT_EQ(count("under a name"), 0) << output();
+}
+
+TEST_F(SharedMemoryFaults, WithoutMemoryToShareAutoSendsMessagesAndSaysSo) {
+  run("no_memory", "auto");
+  expect_exit_code(0);
+  for (const char* rank : {"rank 0", "rank 1", "rank 2"}) {
+    expect_output(std::string(rank) +
+                  ": mpi in messages, since rank 1 cannot allocate 1028 KiB of shared memory");
+  }
+}
+
+TEST_F(SharedMemoryFaults, MemoryThatWasAskedForIsMissed) {
+  run("no_memory", "shared");
+  expect_exit_code(7);
+  expect_output(
+      "rank 0: ranks of a host cannot share memory: rank 1 cannot allocate 1028 KiB of shared "
+      "memory");
 }
 
 }  // namespace

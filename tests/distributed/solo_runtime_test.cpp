@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 #include "distributed/backends.h"
 #include "distributed/mpi_runtime.h"
@@ -13,8 +14,9 @@ namespace {
 class SoloRuntime : public ::testing::Test {
  protected:
   SoloRuntime() {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
-                             "SLURM_LAUNCH_NODE_IPADDR", "SLURM_STEP_NUM_TASKS"}) {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_LAUNCH_NODE_IPADDR",
+          "SLURM_STEP_NUM_TASKS", "RANK", "WORLD_SIZE"}) {
       unsetenv(name);
     }
   }
@@ -55,6 +57,26 @@ TEST_F(SoloRuntime, OnlyTasksOfALauncherCount) {
   EXPECT_FALSE(MpiRuntime::started_by_launcher()) << "an interactive shell of srun";
   setenv("PMIX_RANK", "0", 1);
   EXPECT_TRUE(MpiRuntime::started_by_launcher());
+}
+
+TEST_F(SoloRuntime, RefusesToBeOneOfSeveralWithoutMpi) {
+  setenv("RANK", "1", 1);
+  EXPECT_EQ(MpiRuntime().world_size(), 1) << "nobody says how many there are";
+  setenv("WORLD_SIZE", "1", 1);
+  EXPECT_EQ(MpiRuntime().world_size(), 1);
+  setenv("WORLD_SIZE", "4", 1);
+  try {
+    MpiRuntime();
+    FAIL() << "four runs would take themselves for the only one";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("mpirun -np 4"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(SoloRuntime, NamesTheMpiLibrary) {
+  const std::string version = MpiRuntime::library_version();
+  EXPECT_GT(version.size(), 3u);
+  EXPECT_EQ(version.find_first_of(",\n"), std::string::npos) << version;
 }
 
 TEST_F(SoloRuntime, AbortEndsTheProcessWithItsCode) {

@@ -8,7 +8,7 @@ import xml.etree.ElementTree
 import tupelo_runs
 
 EXPECTED_KEYS = ["step", "epoch", "loss", "masked_accuracy", "masked_tokens", "learning_rate",
-                 "grad_norm", "tokens", "tokens_per_second", "data_wait_seconds"]
+                 "grad_norm", "tokens", "tokens_per_second", "loader_wait_ms", "loader_late_steps"]
 
 
 class Commands(tupelo_runs.RunTest):
@@ -31,6 +31,8 @@ class Commands(tupelo_runs.RunTest):
         for record in steps:
             for key in EXPECTED_KEYS:
                 self.assertIn(key, record)
+            self.assertEqual(record["loader_late_steps"] == 0, record["loader_wait_ms"] == 0)
+            self.assertLessEqual(record["loader_late_steps"], 1)  # a record for each step
         self.assertLess(steps[-1]["loss"], steps[0]["loss"] - 0.3)
         validations = tupelo_runs.records(self.run_folder, "validation")
         self.assertEqual([record["step"] for record in validations], [50, 100, 150])
@@ -75,13 +77,22 @@ class Commands(tupelo_runs.RunTest):
     def test_plot_replaces_ordinary_files_only(self):
         target, link = self.folder / "target.svg", self.folder / "link.svg"
         target.write_text("old")
+        result = self.tupelo("plot", "--run", self.run_folder, "--output", target)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no picture of this kind", result.stderr)
+        self.assertEqual(target.read_text(), "old")
+        target.write_text("<svg></svg>")
         link.symlink_to(target)
         self.tupelo("plot", "--run", self.run_folder, "--output", link)
         self.assertTrue(link.is_symlink())
-        self.assertIn("<svg", target.read_text())
-        pipe = self.folder / "pipe"
+        self.assertIn("polyline", target.read_text())
+        pipe, folder = self.folder / "pipe.svg", self.folder / "folder.svg"
         os.mkfifo(pipe)
-        for output in (pipe, self.folder):
+        folder.mkdir()
+        result = self.tupelo("plot", "--run", self.run_folder, "--output", self.folder / "x.png")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(".svg", result.stderr)
+        for output in (pipe, folder):
             result = self.tupelo("plot", "--run", self.run_folder, "--output", output)
             self.assertEqual(result.returncode, 2)
             self.assertIn("is not an ordinary file", result.stderr)

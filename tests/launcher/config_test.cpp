@@ -412,6 +412,22 @@ TEST(RunState, OnlyWhatDecidesTheResultMustStay) {
             std::string::npos);
 }
 
+TEST(RunState, TheLawOfMasksMustStay) {
+  RunState current;
+  current.config_ini = ConfigBuilder().to_ini(false);
+  current.corpora = current.corpus_digests = {"zh"};
+  std::string text = to_json(current);
+  const std::string key = "\"mask_law\": 2,";
+  ASSERT_NE(text.find(key), std::string::npos);
+  EXPECT_NO_THROW(require_same_run(run_state_from_json(text), current));
+  text.erase(text.find(key), key.size());  // as before there was a second law
+  EXPECT_EQ(
+      message_of<std::invalid_argument>(
+          [&] { require_same_run(run_state_from_json(text), current); }),
+      "the checkpoint is of a version of tupelo that masks other tokens (law 1, here 2); go on "
+      "with that version, or begin another run from its weights with --init-from");
+}
+
 TEST(RunState, WhatTheModelComputesMustStay) {
   RunState saved;
   saved.config_ini = ConfigBuilder().to_ini(false);

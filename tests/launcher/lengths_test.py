@@ -133,6 +133,8 @@ class Lengths(tupelo_runs.RunTest):
                                ({"lengths": "40", "extend_policy": "copy"}, ("--extend-policy", "no effect")),
                                ({"lengths": "40", "logn": "plain"}, ("--logn", "no effect")),
                                ({"lengths": "40,"}, ("--lengths", "''")),
+                               ({"lengths": "64", "rope_scaling": "pi", "rope_factor": "1"},
+                                ("--rope-factor", "stretches nothing")),
                                ({"extend_policy": "copy"}, ("--extend-policy", "--lengths")),
                                ({"logn": "plain"}, ("--logn", "--lengths"))):
             with self.subTest(options):

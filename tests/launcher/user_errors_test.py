@@ -180,6 +180,8 @@ class UserErrors(tupelo_runs.RunTest):
                  ("optim.flavour", "torch", "corrected")),
                 ({"data__span_words": "3"}, ("--data.span-words", "data.masking is span")),
                 ({"model__position": "all:rope(scaling=pi)"}, ("scaling=pi", "factor")),
+                ({"model__position": "all:tupe-full(pp=none,rel=t5)"}, ("rel=t5", "pp=none")),
+                ({"model__position": "all:deberta(terms=c2p,p2c_index=paper)"}, ("p2c_index", "terms")),
                 ({"model__position": "all:alibi", "model__input_position": "none",
                   "optim__positions": "freeze"}, ("optim.positions", "no position encoding"))):
             result = self.train("excluded", expect=USAGE, **options, **FEW)
@@ -216,7 +218,8 @@ class UserErrors(tupelo_runs.RunTest):
     def test_folders_that_are_no_place_for_a_run(self):
         self.train("outer", **FEW)
         for inside, words in ((self.corpus, ("corpus",)), (self.corpus / "train" / "run", ("corpus",)),
-                              (self.folder / "outer" / "checkpoints" / "inner", ("outer",))):
+                              (self.folder / "outer" / "checkpoints" / "inner", ("outer",)),
+                              (self.folder, ("holds another run",))):
             line = self.train_line("unused", ranks=2, **FEW)
             line[line.index("--run") + 1] = str(inside)
             self.assert_error(tupelo_runs.run(line), USAGE, "--run", *words)

@@ -335,7 +335,8 @@ TEST_P(EveryEncoding, KeyBiasIsInertWhereKeysMeetQueriesOnly) {
 TEST_P(EveryEncoding, RecomputedLayersGiveTheSameBits) {
   const TinyBatch batch(3, 9);
   std::vector<std::map<std::string, Tensor>> gradients;
-  for (const std::string recompute : {"none", "1", "all"}) {
+  for (const std::string recompute :
+       {"none", "1", "full", "attention", "ffn", "0:ffn,1:attention"}) {
     const auto model = model_with(GetParam(), torch::kFloat32, recompute);
     batch.loss(*model).backward();
     gradients.push_back(gradients_of(*model));

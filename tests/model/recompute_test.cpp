@@ -48,13 +48,14 @@ TEST_P(RecomputedPlan, GradientsAreBitwiseThoseOfKeptActivations) {
   for (const auto type : {torch::kFloat32, torch::kFloat64}) {
     for (const std::int64_t tokens : {1, 7, 16}) {
       const Outcome kept = train_once(options, "none", tokens, type);
-      for (const std::string layers : {"all", "0", "1-2", "0+3"}) {
-        const Outcome again = train_once(options, layers, tokens, type);
+      for (const std::string policy :
+           {"full", "attention", "ffn", "every-2", "0", "1-2", "0+3:ffn,1:attention,2:full"}) {
+        const Outcome again = train_once(options, policy, tokens, type);
         EXPECT_TRUE(again.loss.equal(kept.loss));
         EXPECT_TRUE(again.next_random.equal(kept.next_random)) << "generator was moved";
         ASSERT_EQ(again.gradients.size(), kept.gradients.size());
         for (const auto& [name, gradient] : kept.gradients) {
-          EXPECT_TRUE(again.gradients.at(name).equal(gradient)) << name << " recompute " << layers;
+          EXPECT_TRUE(again.gradients.at(name).equal(gradient)) << name << " recompute " << policy;
         }
       }
     }
@@ -70,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Plans, RecomputedPlan,
 
 TEST(Recompute, UnknownLayersAreRefused) {
   ModelOptions options = tiny_options("all:tupe-r");
-  for (const std::string wrong : {"2", "some", "0-", "1-0", ""}) {
+  for (const std::string wrong : {"2", "some", "0-", "1-0", "", "0:some", "0:all", "every-0",
+                                  "every-3", "auto:", "0,0:ffn"}) {
     options.recompute = wrong;
     EXPECT_THROW(RobertaForMaskedLm{options}, std::invalid_argument) << wrong;
   }

@@ -57,7 +57,12 @@ class EveryOptimizer : public testing::TestWithParam<Choice> {
 
   std::unique_ptr<Optimizer> make(const std::vector<NamedParameter>& parameters,
                                   std::int64_t frozen_until_step = 0) {
-    return make_optimizer(options(), {{"all", parameters, 1.0, 0.1, frozen_until_step}});
+    ParameterGroup matrices{"matrices", {}, 1.0, 0.1, frozen_until_step, true};
+    ParameterGroup rest{"rest", {}, 1.0, 0.1, frozen_until_step};
+    for (const NamedParameter& parameter : parameters) {
+      (parameter.tensor.dim() == 2 ? matrices : rest).parameters.push_back(parameter);
+    }
+    return make_optimizer(options(), {matrices, rest});
   }
 };
 
@@ -214,9 +219,38 @@ TEST_P(EveryOptimizer, RefusesForeignStateAndChangesNothing) {
   }
 }
 
+// Options that an optimizer is said not to look at change nothing, the others do.
+TEST_P(EveryOptimizer, LooksAtTheOptionsThatItSays) {
+  const std::map<std::string, double OptimizerOptions::*> all = {
+      {"beta1", &OptimizerOptions::beta1},
+      {"beta2", &OptimizerOptions::beta2},
+      {"epsilon", &OptimizerOptions::epsilon},
+      {"momentum", &OptimizerOptions::momentum}};
+  const auto moved = [&](const OptimizerOptions& chosen) {
+    const std::vector<NamedParameter> parameters = draw_parameters();
+    ParameterGroup matrices{"matrices", {parameters[0]}};
+    matrices.hidden_matrices = true;
+    const auto optimizer =
+        make_optimizer(chosen, {matrices, {"rest", {parameters[1], parameters[3]}}});
+    for (std::int64_t step = 1; step <= 4; ++step) {
+      draw_gradients(parameters, step);
+      optimizer->step(0.01, step);
+    }
+    return torch::cat({parameters[0].tensor.flatten(), parameters[1].tensor.flatten()}).detach();
+  };
+  const torch::Tensor usual = moved(options());
+  for (const auto& [name, member] : all) {
+    OptimizerOptions other = options();
+    other.*member = 0.5;
+    EXPECT_EQ(!same_bits(moved(other), usual), optimizer_uses(other.name, name)) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Names, EveryOptimizer, testing::ValuesIn(choices()),
                          [](const auto& param) {
-                           return param.param.name + "_" + param.param.flavour;
+                           std::string name = param.param.name + "_" + param.param.flavour;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 std::string refusal(const OptimizerOptions& options, std::vector<ParameterGroup> groups = {}) {
@@ -231,7 +265,10 @@ std::string refusal(const OptimizerOptions& options, std::vector<ParameterGroup>
 TEST(Optimizer, NamesWhatIsWrong) {
   OptimizerOptions options;
   options.name = "adam";
-  EXPECT_EQ(refusal(options), "unknown optimizer 'adam', did you mean 'adamw'? Valid: adamw, lamb");
+  EXPECT_EQ(
+      refusal(options),
+      "unknown optimizer 'adam', did you mean 'adamw'? Valid: adamw, lamb, lion, stable-adamw, "
+      "muon");
   options = {};
   options.flavour = "tensorflow";
   EXPECT_EQ(refusal(options), "unknown adamw flavour 'tensorflow'. Valid: torch, fairseq");
@@ -250,6 +287,9 @@ TEST(Optimizer, NamesWhatIsWrong) {
   options = {};
   options.epsilon = 0.0;
   EXPECT_NE(refusal(options).find("epsilon must be above 0"), std::string::npos);
+  options = {};
+  options.momentum = 1.0;
+  EXPECT_NE(refusal(options).find("momentum must be in [0, 1)"), std::string::npos);
   EXPECT_NE(refusal({}, {{"g", {}, -1.0, 0.0}}).find("multiplier of group 'g'"), std::string::npos);
   EXPECT_NE(refusal({}, {{"g", {}, 1.0, -0.1}}).find("decay of group 'g'"), std::string::npos);
   EXPECT_NE(refusal({}, {{"g", {}, 1.0, 0.1, -5}}).find("frozen steps of group 'g'"),
@@ -266,6 +306,18 @@ TEST(Optimizer, TheDefaultFlavourIsTheFirstThatEachKnows) {
   options.flavour = "fairseq";
   EXPECT_EQ(optimizer_flavour(options), "fairseq");
   EXPECT_THROW(optimizer_flavours("lam"), std::invalid_argument);
+}
+
+TEST(Optimizer, KnowsWhichOptionsEachLooksAt) {
+  EXPECT_TRUE(optimizer_uses("adamw", "epsilon"));
+  EXPECT_FALSE(optimizer_uses("adamw", "momentum"));
+  EXPECT_FALSE(optimizer_uses("lion", "epsilon"));
+  EXPECT_TRUE(optimizer_uses("lion", "beta2"));
+  EXPECT_FALSE(optimizer_uses("lion", "beta"));
+  EXPECT_TRUE(optimizer_uses("muon", "momentum"));
+  EXPECT_TRUE(optimizes_matrices("muon"));
+  EXPECT_FALSE(optimizes_matrices("lion"));
+  EXPECT_THROW(optimizer_uses("lionn", "beta1"), std::invalid_argument);
 }
 
 TEST(Optimizer, TwoParametersOfOneNameAreABrokenContract) {

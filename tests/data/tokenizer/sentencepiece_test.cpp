@@ -2,9 +2,11 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <map>
 
 #include "data/errors.h"
+#include "data/segmenter/word_alignment.h"
 #include "data/tokenizer/load_tokenizer.h"
 #include "tests/data/tokenizer/test_vocabulary.h"
 
@@ -75,6 +77,57 @@ TEST_P(SentencePieceModels, GiveTheLibrarysIds) {
     tokens += ids.size();
   }
   EXPECT_GT(tokens, 10'000u);
+}
+
+TEST_P(SentencePieceModels, TellWhichBytesTheirTokensStandFor) {
+  std::size_t compared = 0;
+  for (const std::string& line : read_lines(vector_file("lines.txt"))) {
+    const std::string text = "\n" + line + "\n\n" + line;
+    Ids expected, ids;
+    Flags flags, starts;
+    std::vector<TextSpan> spans;
+    tokenizer_->encode(text, expected, &flags);
+    tokenizer_->encode_with_spans(text, ids, starts, spans);
+    ASSERT_EQ(ids, expected) << line;
+    ASSERT_EQ(starts, flags) << line;
+    ASSERT_EQ(spans.size(), ids.size());
+    const bool ascii = std::all_of(line.begin(), line.end(), [](char c) { return c > 0; });
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      ASSERT_LT(spans[i].begin, spans[i].end) << line;
+      ASSERT_LE(spans[i].end, text.size());
+      if (i > 0) {
+        ASSERT_LE(spans[i - 1].begin, spans[i].begin);
+      }
+      std::string piece = tokenizer_->token(ids[i]);
+      if (piece.starts_with("\u2581")) piece.erase(0, 3);
+      if (!ascii || piece.empty() || ids[i] == tokenizer_->special_tokens().unk) continue;
+      const std::string bytes = text.substr(spans[i].begin, spans[i].end - spans[i].begin);
+      ASSERT_EQ(bytes.substr(bytes.find_first_not_of(' ')), piece);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 1000u);
+}
+
+TEST_P(SentencePieceModels, HaveTheWordsOfADictionaryWhereOneIsGiven) {
+  const std::string text = "\u56fd\u7834\u5c71\u6cb3\u5728\u57ce\u6625\u8349\u6728\u6df1";
+  const auto starts_with = [&](const std::vector<std::size_t>& word_ends, Ids& ids) {
+    Flags starts;
+    std::vector<TextSpan> spans;
+    ids.clear();
+    tokenizer_->encode_with_spans(text, ids, starts, spans);
+    align_word_starts(text, word_ends, spans, starts);
+    return starts;
+  };
+  Ids ids;
+  Flags one_word(starts_with({text.size()}, ids));
+  ASSERT_GT(ids.size(), 2u);
+  EXPECT_EQ(std::count(one_word.begin(), one_word.end(), 1), 1);
+  EXPECT_EQ(one_word.front(), 1);
+  std::vector<std::size_t> characters;
+  for (std::size_t end = 3; end <= text.size(); end += 3) characters.push_back(end);
+  const Flags by_character = starts_with(characters, ids);
+  EXPECT_GT(std::count(by_character.begin(), by_character.end(), 1), 1);
 }
 
 TEST_P(SentencePieceModels, KeepSpecialTextPlainAndReserveTheRest) {
