@@ -112,6 +112,15 @@ void check_optim(const Checks& checks, const RunConfig& config) {
   checks.reading("optim.schedule", [&] { learning_rate_schedule(config); });
 }
 
+void check_precision(const Checks& checks, const TrainOptions& train) {
+  const bool scaled = train.precision == "fp16";
+  for (const char* name : {"train.loss-scale", "train.least-loss-scale", "train.most-loss-scale",
+                           "train.loss-scale-window"}) {
+    checks.needs(name, scaled, "train.precision is fp16");
+  }
+  checks.reading("train.loss-scale", [&] { LossScaler scaler(train.loss_scale); });
+}
+
 }  // namespace
 
 void validate_model(const ConfigBuilder& builder) {
@@ -122,6 +131,7 @@ void validate(const ConfigBuilder& builder) {
   const Checks checks(builder);
   check_model(checks, builder.config().model);
   check_data(checks, builder.config());
+  check_precision(checks, builder.config().train);
   check_optim(checks, builder.config());
 }
 

@@ -246,6 +246,34 @@ std::vector<ConfigEntry> train_entries() {
       number(
           "train.ema-decay", [](auto& c) -> auto& { return c.train.ema_decay; }, 0, 0.9999999,
           "also keep an average of the weights that forgets so slowly, such as 0.999; 0 = none"),
+      choice<>(
+          "train.precision", [](auto& c) -> auto& { return c.train.precision; },
+          words({"fp32", "bf16", "fp16"}),
+          "what the model computes in; with bf16 and fp16 the optimizer updates float32 copies of "
+          "the weights, and gradients of micro-batches are summed in float32",
+          "precision"),
+      choice<>(
+          "train.reduce-precision", [](auto& c) -> auto& { return c.train.reduce_precision; },
+          words({"fp32", "bf16"}),
+          "what gradients travel between ranks in; bf16 halves the bytes, sums stay float32"),
+      choice<>(
+          "train.shard-optimizer", [](auto& c) -> auto& { return c.train.shard_optimizer; },
+          words({"none", "world"}),
+          "world: each rank keeps the optimizer's state, and float32 copies of weights, of its "
+          "share of every parameter alone",
+          "shard-optimizer"),
+      number(
+          "train.loss-scale", [](auto& c) -> auto& { return c.train.loss_scale.initial; }, 1e-30,
+          1e30, "fp16: what losses are first multiplied by, so that gradients do not vanish"),
+      number(
+          "train.least-loss-scale", [](auto& c) -> auto& { return c.train.loss_scale.least; },
+          1e-30, 1e30, "fp16: it is halved when gradients overflow, down to this"),
+      number(
+          "train.most-loss-scale", [](auto& c) -> auto& { return c.train.loss_scale.most; }, 1e-30,
+          1e30, "fp16: and doubled up to this"),
+      integer(
+          "train.loss-scale-window", [](auto& c) -> auto& { return c.train.loss_scale.window; }, 1,
+          kNoLimit, "fp16: after so many steps in a row without an overflow"),
   };
 }
 

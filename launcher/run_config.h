@@ -9,6 +9,7 @@
 
 #include "data/batch_stream.h"
 #include "model/roberta.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
@@ -30,6 +31,11 @@ struct TrainOptions {
   bool overlap = true;
   std::string max_time = "0";  // training time of the whole run, parse_time_span(); 0 = no limit
   double ema_decay = 0;        // of the average of the weights; 0 = there is none
+  // What the model computes in: fp32 | bf16 | fp16. The optimizer works in float32 anyhow.
+  std::string precision = "fp32";
+  std::string reduce_precision = "fp32";  // in which gradients travel: fp32 | bf16
+  std::string shard_optimizer = "none";   // over which ranks: none | world
+  LossScalerOptions loss_scale;           // of fp16
 };
 
 struct UpdateOptions {

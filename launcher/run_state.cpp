@@ -106,6 +106,8 @@ std::string to_json(const RunState& state) {
                  {"seconds", state.seconds},
                  {"step_seconds", state.step_seconds},
                  {"average_updates", state.average_updates},
+                 {"loss_scale", state.loss_scale},
+                 {"loss_scale_steps", state.loss_scale_steps},
                  {"masks_hash", hex_text(state.masks_hash)},
                  {"epochs", epochs},
                  {"world_size", state.world_size},
@@ -142,9 +144,11 @@ RunState run_state_from_json(const std::string& text) {
     object.at("tokens").get_to(state.tokens);
     object.at("skipped_steps").get_to(state.skipped_steps);
     state.mask_law = object.value("mask_law", 1);
-    state.seconds = object.value("seconds", 0.0);  // runs of before had neither these three
+    state.seconds = object.value("seconds", 0.0);  // runs of before had none of these
     state.step_seconds = object.value("step_seconds", 0.0);
     state.average_updates = object.value("average_updates", std::int64_t{0});
+    state.loss_scale = object.value("loss_scale", 0.0);
+    state.loss_scale_steps = object.value("loss_scale_steps", std::int64_t{0});
     if (object.contains("cooldown")) {
       const json& cooldown = object.at("cooldown");
       state.cooldown = CooldownSpan{cooldown.at("begin").get<std::int64_t>(),
@@ -202,6 +206,10 @@ std::string bit_differences(const RunState& saved, const RunState& current) {
   compare("the number of ranks", std::to_string(saved.world_size),
           std::to_string(current.world_size));
   compare("threads per rank", std::to_string(saved.threads), std::to_string(current.threads));
+  const RunConfig saved_config = config_of(saved), current_config = config_of(current);
+  for (const char* key : {"train.precision", "train.reduce-precision", "train.shard-optimizer"}) {
+    compare(key, entry_value(saved_config, key), entry_value(current_config, key));
+  }
   compare("LibTorch", saved.torch_version, current.torch_version);
   compare("the CPU capability", saved.cpu_capability, current.cpu_capability);
   return text;

@@ -343,6 +343,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   on_rank_zero(control, [&] { claim = claim_folder(folder, line); });
   introduce(builder, corpora, session, console);
   console.line(trainer->recompute_text());
+  console.line(trainer->memory_text());
   trainer->restore();
   on_rank_zero(control, [&] {
     nlohmann::ordered_json origin;

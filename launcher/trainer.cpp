@@ -59,21 +59,39 @@ class LossSums {
   torch::Tensor loss_, correct_;
 };
 
-std::vector<torch::Tensor> tensors_of(const RobertaForMaskedLm& model) {
-  std::vector<torch::Tensor> tensors;
-  for (const auto& parameter : model.named_parameters()) tensors.push_back(parameter.value());
-  return tensors;
+std::vector<std::string> names_of(const RobertaForMaskedLm& model) {
+  std::vector<std::string> names;
+  for (const auto& parameter : model.named_parameters()) names.push_back(parameter.key());
+  return names;
 }
 
-std::vector<torch::Tensor> position_tensors_of(const RobertaForMaskedLm& model) {
+std::vector<std::string> position_names_of(const RobertaForMaskedLm& model) {
   const RobertaForMaskedLm::ParameterRoles roles = model.parameter_roles();
-  const auto parameters = model.named_parameters();
-  std::vector<torch::Tensor> tensors;
-  for (const auto* names : {&roles.position_decayed, &roles.position_undecayed}) {
-    for (const std::string& name : *names) tensors.push_back(parameters[name]);
-  }
-  return tensors;
+  std::vector<std::string> names = roles.position_decayed;
+  names.insert(names.end(), roles.position_undecayed.begin(), roles.position_undecayed.end());
+  return names;
 }
+
+// The model computes with what its masters hold, and then with what they held.
+class AverageAtWork {
+ public:
+  AverageAtWork(WeightAverage& average, TrainedParameters& trained)
+      : average_(average), trained_(trained) {
+    swap();
+  }
+  ~AverageAtWork() { swap(); }
+  AverageAtWork(const AverageAtWork&) = delete;
+
+ private:
+  void swap() {
+    average_.swap();
+    trained_.publish();
+    trained_.wait();
+  }
+
+  WeightAverage& average_;
+  TrainedParameters& trained_;
+};
 
 std::shared_ptr<const SampleOrder> order_of(const std::vector<const ShardedCorpus*>& corpora,
                                             const DataOptions& options, const PlanCache& plans) {
@@ -104,20 +122,43 @@ Trainer::Trainer(TrainerContext context)
     context_.initial->load_into(*model_);
   }
   model_->to(context_.device);
+  trained_ = std::make_unique<TrainedParameters>(*model_, config.train, context_.communicator);
+  masters_ = trained_->masters(names_of(*model_));
+  position_masters_ = trained_->masters(position_names_of(*model_));
   recompute_text_ = resolve_recompute(*model_, config);
-  position_parameters_ = position_tensors_of(*model_);
   order_ = order_of(context_.corpora, config.data, PlanCache(context_.folder.plans()));
   const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };
-  optimizer_ = make_optimizer(
-      config.optim.optimizer,
-      parameter_groups(*model_, config.optim, frozen_position_steps(config, epochs_after)));
-  reducer_ = std::make_unique<GradientReducer>(
-      tensors_of(*model_), context_.communicator,
-      GradientReducerOptions{static_cast<std::size_t>(config.train.bucket_bytes)});
+  optimizer_ =
+      make_optimizer(config.optim.optimizer,
+                     trained_->masters(parameter_groups(
+                         *model_, config.optim, frozen_position_steps(config, epochs_after))),
+                     trained_->exchange());
+  if (config.train.precision == "fp16") scaler_.emplace(config.train.loss_scale);
   schedule_ = learning_rate_schedule(config, cooldown_);
   if (config.train.ema_decay > 0) {
-    average_.emplace(named_parameters(*model_), config.train.ema_decay);
+    average_.emplace(trained_->masters(), config.train.ema_decay);
   }
+}
+
+std::string Trainer::memory_text() const {
+  const TrainedParameters::Memory memory = trained_->memory();
+  std::size_t state = 0;
+  for (const auto& [name, tensor] : optimizer_->state()) state += tensor.nbytes();
+  if (average_) {
+    for (const auto& [name, tensor] : average_->tensors()) state += tensor.nbytes();
+  }
+  const auto text = [](std::size_t bytes) { return bytes_text(static_cast<std::int64_t>(bytes)); };
+  std::string line = "memory    parameters " + text(memory.parameters);
+  line.append(" (").append(context_.config.train.precision).append("), gradients ");
+  line.append(text(memory.gradients));
+  if (memory.masters > 0) line.append(", float32 copies ").append(text(memory.masters));
+  line.append(", optimizer ").append(text(state)).append(" per rank");
+  if (trained_->exchange() != nullptr) {
+    line.append(", 1/").append(std::to_string(context_.communicator.world_size()));
+    line.append(" of the last");
+    if (memory.masters > 0) line.append(" two");
+  }
+  return line;
 }
 
 ExitCode Trainer::train() {
@@ -228,10 +269,11 @@ void Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts
                          StepRecord& step) {
   Communicator& communicator = context_.communicator;
   const double masked = std::max(counts.masked, 1.0), pairs = std::max(counts.pairs, 1.0);
-  reducer_->zero();
+  GradientReducer& reducer = trained_->reducer();
+  reducer.zero();
   LossSums masked_lm, sentence_order;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-    reducer_->overlap(context_.config.train.overlap && i + 1 == micro_batches.size());
+    reducer.overlap(context_.config.train.overlap && i + 1 == micro_batches.size());
     torch::manual_seed(dropout_seed(context_.config.data.seed, step_, communicator.rank(), i));
     const BatchLosses losses = batch_losses(*model_, micro_batches[i], context_.device);
     torch::Tensor loss = losses.masked_lm.loss_sum / masked;
@@ -241,9 +283,11 @@ void Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts
       loss = loss + weight * losses.sentence_order->loss_sum;
       sentence_order.add(losses.sentence_order->loss_sum, losses.sentence_order->correct);
     }
+    if (scaler_) loss = loss * scaler_->scale();
     loss.backward();
   }
-  reducer_->finish();
+  reducer.finish();
+  if (scaler_) trained_->divide_gradients(scaler_->scale());
   const auto sums = communicator.sum(std::vector<double>{
       masked_lm.loss(), masked_lm.correct(), sentence_order.loss(), sentence_order.correct()});
   step.loss = sums[0] / masked;
@@ -256,19 +300,37 @@ void Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts
 }
 
 bool Trainer::update(StepRecord& step) {
-  if (is_logged() && !position_parameters_.empty()) {
-    step.position_grad_norm = clip_global_norm(position_parameters_, /*max_norm=*/0);  // measures
+  if (is_logged() && !position_masters_.empty()) {  // measured only
+    step.position_grad_norm =
+        clip_global_norm(position_masters_, /*max_norm=*/0, trained_->exchange());
   }
-  step.grad_norm = clip_global_norm(reducer_->parameters(), context_.config.optim.clip_norm);
+  step.grad_norm =
+      clip_global_norm(masters_, context_.config.optim.clip_norm, trained_->exchange());
   const bool finite = std::isfinite(step.loss) && std::isfinite(step.grad_norm) &&
                       (!step.sentence_order || std::isfinite(step.sentence_order->loss));
-  if (context_.communicator.all_agree(finite)) {
-    skipped_in_a_row_ = 0;
-    optimizer_->step(step.learning_rate, step_);
-    if (average_) average_->update();
-    return true;
+  if (!context_.communicator.all_agree(finite)) {
+    skip(step);
+    return false;
   }
+  skipped_in_a_row_ = 0;
+  if (scaler_) scaler_->finite();
+  optimizer_->step(step.learning_rate, step_);
+  if (average_) average_->update();
+  trained_->publish();
+  trained_->wait();
+  return true;
+}
+
+void Trainer::skip(const StepRecord& step) {
   ++skipped_steps_;
+  // A loss that overflows in the forward pass does so at any scale.
+  if (scaler_ && std::isfinite(step.loss) && scaler_->overflowed()) {
+    context_.console.notice("step " + std::to_string(step_) +
+                            ": gradients overflow float16; no update, and losses are multiplied "
+                            "by " +
+                            number_text(scaler_->scale()) + " from here");
+    return;
+  }
   if (++skipped_in_a_row_ >= kSkippedStepsLimit) {
     throw AgreedError(ExitCode::kNumerics,
                       "loss or gradient was not finite in " + std::to_string(kSkippedStepsLimit) +
@@ -277,7 +339,6 @@ bool Trainer::update(StepRecord& step) {
   }
   context_.console.notice("step " + std::to_string(step_) +
                           ": loss or gradient is not finite; no update");
-  return false;
 }
 
 void Trainer::count_waits(StepRecord& step) {
@@ -323,7 +384,7 @@ void Trainer::validate_now() {
   const std::vector<Evaluation> results = evaluations();
   std::optional<Evaluation> of_average;
   if (average_) {
-    const AverageInPlace in_place(*average_);
+    const AverageAtWork at_work(*average_, *trained_);
     of_average = combined(evaluations());
   }
   const double seconds = now_seconds() - started;

@@ -11,16 +11,17 @@
 
 #include "checkpoints/checkpoint_store.h"
 #include "data/batch_stream.h"
-#include "distributed/gradient_reducer.h"
 #include "launcher/exit_codes.h"
 #include "launcher/ledger.h"
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
 #include "launcher/time_budget.h"
+#include "launcher/trained_parameters.h"
 #include "launcher/training_log.h"
 #include "launcher/update_settings.h"
 #include "model/roberta.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "optim/weight_average.h"
@@ -61,6 +62,8 @@ class Trainer {
   bool resumed() const { return resumed_; }
   // "recompute none": what backward computes again, and how that was chosen.
   const std::string& recompute_text() const { return recompute_text_; }
+  // "memory parameters 1.2 MB ...": what this rank holds, and how much of it other ranks as well.
+  std::string memory_text() const;
   // Runs to the last step, until a signal, or until train.max-time is used; saves at the end in any
   // case.
   ExitCode train();
@@ -84,14 +87,13 @@ class Trainer {
   Counts count(const std::vector<Batch>& micro_batches);
   void accumulate(std::vector<Batch>& micro_batches, const Counts& counts, StepRecord& step);
   bool update(StepRecord& step);
+  void skip(const StepRecord& step);
   void close_epochs();
   RunState current_state() const;
-  void restore_tensors(const Checkpoint& checkpoint);
-  void broadcast_tensors();
-  void restore_average(bool restored, std::int64_t updates);
+  void check_tensors(const Checkpoint& checkpoint);
+  void take_up_tensors(const std::optional<Checkpoint>& checkpoint);
   std::vector<Evaluation> evaluations();
   void require_equal_replicas();
-  NamedTensors model_tensors() const;
   RunProgress progress() const { return {step_, tokens_}; }
   bool is_logged() const { return due(context_.config.train.log_every) || step_ == last_step_; }
   bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
@@ -100,9 +102,10 @@ class Trainer {
   TrainingLog log_;
   std::shared_ptr<RobertaForMaskedLm> model_;
   std::string recompute_text_;
-  std::vector<torch::Tensor> position_parameters_;
+  std::unique_ptr<TrainedParameters> trained_;
+  std::vector<torch::Tensor> masters_, position_masters_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradientReducer> reducer_;
+  std::optional<LossScaler> scaler_;
   LearningRateSchedule schedule_;
   CooldownSpan cooldown_;
   bool cooldown_by_time_ = false;  // has train.max-time made it begin

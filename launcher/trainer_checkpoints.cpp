@@ -56,6 +56,10 @@ RunState Trainer::current_state() const {
   state.step_seconds = budget_.step_seconds();
   if (cooldown_by_time_) state.cooldown = cooldown_;
   if (average_) state.average_updates = average_->updates();
+  if (scaler_) {
+    state.loss_scale = scaler_->scale();
+    state.loss_scale_steps = scaler_->finite_steps();
+  }
   state.world_size = context_.communicator.world_size();
   state.threads = context_.threads;
   state.torch_version = TORCH_VERSION;
@@ -63,18 +67,10 @@ RunState Trainer::current_state() const {
   return state;
 }
 
-NamedTensors Trainer::model_tensors() const {
-  NamedTensors tensors;
-  for (const auto& parameter : model_->named_parameters()) {
-    tensors.emplace_back(parameter.key(), parameter.value().detach());
-  }
-  return tensors;
-}
-
 void Trainer::require_equal_replicas() {
   std::uint64_t hash = 0;
-  for (const auto& [name, tensor] : model_tensors()) hash = hash * 31 + bit_hash(tensor);
-  if (average_) {
+  for (const torch::Tensor& tensor : model_->parameters()) hash = hash * 31 + bit_hash(tensor);
+  if (average_ && trained_->exchange() == nullptr) {
     for (const auto& [name, tensor] : average_->tensors()) hash = hash * 31 + bit_hash(tensor);
   }
   const std::string first = context_.communicator.broadcast(hex_text(hash), 0);
@@ -90,12 +86,12 @@ void Trainer::save() {
   for (const Ledger& ledger : ledgers_) state.epochs.push_back(ledger.totals(step_, communicator));
   state.masks_hash = communicator.sum(masks_hash_);
   const double started = now_seconds();
+  Checkpoint checkpoint;
+  checkpoint.step = step_;
+  checkpoint.files["model"] = trained_->gather_parameters();
+  checkpoint.files["optimizer"] = trained_->gather(optimizer_->state());
+  if (average_) checkpoint.files["ema"] = trained_->gather(average_->tensors());
   on_rank_zero(communicator, [&] {
-    Checkpoint checkpoint;
-    checkpoint.step = step_;
-    checkpoint.files["model"] = model_tensors();
-    checkpoint.files["optimizer"] = optimizer_->state();
-    if (average_) checkpoint.files["ema"] = average_->tensors();
     checkpoint.state_json = to_json(state);
     const auto folder = store_->save(checkpoint);
     context_.console.line("step " + std::to_string(step_) + "  saved " + folder.string());
@@ -104,56 +100,53 @@ void Trainer::save() {
   log_.leave_out(now_seconds() - started);
 }
 
-void Trainer::restore_tensors(const Checkpoint& checkpoint) {
-  const torch::NoGradGuard no_gradients;
+void Trainer::check_tensors(const Checkpoint& checkpoint) {
   const auto model_file = checkpoint.files.find("model");
   const auto optimizer_file = checkpoint.files.find("optimizer");
   if (model_file == checkpoint.files.end() || optimizer_file == checkpoint.files.end()) {
     throw CorruptCheckpoint("checkpoint of step " + std::to_string(checkpoint.step) +
                             " lacks its model or optimizer file");
   }
-  load_parameters(*model_, model_file->second);
-  optimizer_->load_state(optimizer_file->second);
+  trained_->check_whole("parameter", model_file->second, trained_->master_tensors());
+  trained_->check_whole("optimizer state", optimizer_file->second, optimizer_->state());
   const auto average_file = checkpoint.files.find("ema");
   if (average_ && average_file != checkpoint.files.end()) {
-    const AverageInPlace in_place(*average_);
-    load_parameters(*model_, average_file->second);
+    trained_->check_whole("average", average_file->second, average_->tensors());
   }
 }
 
-// After the weights are the same everywhere; what rank 0 restored goes to the others.
-void Trainer::restore_average(bool restored, std::int64_t updates) {
-  if (!average_) return;
+// `checkpoint` is that of rank 0, if there is one; what it holds goes to all ranks.
+void Trainer::take_up_tensors(const std::optional<Checkpoint>& checkpoint) {
   Communicator& communicator = context_.communicator;
-  if (!communicator.any(restored)) {
-    average_->restart();
-    return;
+  const auto file = [&](const char* name) {
+    return checkpoint ? checkpoint->files.at(name) : NamedTensors();
+  };
+  if (!resumed_) {
+    trained_->scatter_initial();
+  } else {
+    trained_->scatter_parameters(file("model"));
+    trained_->scatter(file("optimizer"), optimizer_->state());
   }
-  average_->set_updates(std::stoll(communicator.broadcast(std::to_string(updates), 0)));
-  const torch::NoGradGuard no_gradients;
-  for (const auto& [name, tensor] : average_->tensors()) communicator.broadcast(tensor, 0)->wait();
-}
-
-void Trainer::broadcast_tensors() {
-  const torch::NoGradGuard no_gradients;
-  for (const auto& [name, tensor] : model_tensors())
-    context_.communicator.broadcast(tensor, 0)->wait();
-  for (const auto& [name, tensor] : optimizer_->state()) {
-    context_.communicator.broadcast(tensor, 0)->wait();
+  if (!average_) return;
+  if (communicator.any(checkpoint && checkpoint->files.count("ema") > 0)) {
+    trained_->scatter(file("ema"), average_->tensors());
+  } else {
+    average_->restart();
   }
 }
 
 void Trainer::restore() {
   Communicator& communicator = context_.communicator;
   std::vector<std::map<std::uint64_t, EpochCount>> epochs(context_.corpora.size());
-  bool has_average = false;
+  std::optional<Checkpoint> checkpoint;  // rank 0
   std::int64_t average_updates = 0;
-  std::string cooldown;  // "BEGIN STEPS"
+  std::string loss_scale;  // "SCALE STEPS"
+  std::string cooldown;    // "BEGIN STEPS"
   on_rank_zero(communicator, [&] {
     store_ = std::make_unique<CheckpointStore>(
         context_.folder.checkpoints(),
         CheckpointStore::Options{static_cast<int>(context_.config.train.keep_checkpoints)});
-    const auto checkpoint = store_->load_newest([&](std::int64_t step, const std::string& reason) {
+    checkpoint = store_->load_newest([&](std::int64_t step, const std::string& reason) {
       context_.console.notice("checkpoint of step " + std::to_string(step) +
                               " is not used: " + reason);
     });
@@ -164,7 +157,7 @@ void Trainer::restore() {
       const RunState saved = run_state_from_json(checkpoint->state_json);
       const RunState current = current_state();
       require_same_run(saved, current);
-      restore_tensors(*checkpoint);
+      check_tensors(*checkpoint);
       step_ = saved.step;
       tokens_ = saved.tokens;
       skipped_steps_ = saved.skipped_steps;
@@ -175,8 +168,11 @@ void Trainer::restore() {
         cooldown =
             std::to_string(saved.cooldown->begin) + " " + std::to_string(saved.cooldown->steps);
       }
-      has_average = checkpoint->files.count("ema") > 0;
+      const bool has_average = checkpoint->files.count("ema") > 0;
       average_updates = saved.average_updates;
+      if (saved.loss_scale > 0) {
+        loss_scale = number_text(saved.loss_scale) + " " + std::to_string(saved.loss_scale_steps);
+      }
       resumed_ = true;
       const std::string differences = bit_differences(saved, current);
       context_.console.line("resuming at step " + std::to_string(step_));
@@ -198,8 +194,13 @@ void Trainer::restore() {
   skipped_steps_ = std::stoll(communicator.broadcast(std::to_string(skipped_steps_), 0));
   resumed_ = communicator.any(resumed_);
   if (resumed_) saved_step_ = step_;
-  broadcast_tensors();
-  restore_average(has_average, average_updates);
+  take_up_tensors(checkpoint);
+  average_updates = std::stoll(communicator.broadcast(std::to_string(average_updates), 0));
+  if (average_) average_->set_updates(average_updates);
+  loss_scale = communicator.broadcast(loss_scale, 0);
+  if (scaler_ && !loss_scale.empty()) {
+    scaler_->restore(std::stod(loss_scale), std::stoll(loss_scale.substr(loss_scale.find(' '))));
+  }
   cooldown = communicator.broadcast(cooldown, 0);
   if (!cooldown.empty()) {
     const std::size_t space = cooldown.find(' ');

@@ -13,8 +13,9 @@ constexpr const char* kFairseq = "fairseq";
 
 class AdamW final : public MomentOptimizer {
  public:
-  AdamW(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : MomentOptimizer(options, std::move(groups)),
+  AdamW(const OptimizerOptions& options, std::vector<ParameterGroup> groups,
+        SliceExchange* exchange)
+      : MomentOptimizer(options, std::move(groups), exchange),
         epsilon_before_correction_(options.flavour == kFairseq) {}
 
  private:
@@ -45,8 +46,8 @@ void adamw_update(const MomentBatch& batch, const MomentRates& rates,
 }
 
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options,
-                                      std::vector<ParameterGroup> groups) {
-  return std::make_unique<AdamW>(options, std::move(groups));
+                                      std::vector<ParameterGroup> groups, SliceExchange* exchange) {
+  return std::make_unique<AdamW>(options, std::move(groups), exchange);
 }
 
 std::vector<std::string> adamw_flavours() { return {kTorch, kFairseq}; }

@@ -18,7 +18,7 @@ namespace tupelo {
 // State: that of a MomentOptimizer, m and v. options.flavour is one of adamw_flavours(). Throws
 // std::invalid_argument when another option is out of range.
 std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options,
-                                      std::vector<ParameterGroup> groups);
+                                      std::vector<ParameterGroup> groups, SliceExchange* exchange);
 std::vector<std::string> adamw_flavours();
 
 // One update of flavour "torch" by the betas of `options`, for optimizers that leave some of their

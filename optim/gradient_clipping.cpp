@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "optim/optimizer.h"
+#include "optim/slice_exchange.h"
 #include "optim/sums_of_squares.h"
 
 namespace tupelo {
@@ -17,17 +19,19 @@ std::vector<at::Tensor> gradients_of(const std::vector<torch::Tensor>& parameter
   return gradients;
 }
 
-double global_norm(const std::vector<at::Tensor>& gradients) {
-  const std::vector<double> sums = sums_of_squares(gradients);
+double global_norm(const std::vector<at::Tensor>& gradients, SliceExchange* exchange) {
+  std::vector<double> sums = sums_of_squares(gradients);
+  if (exchange != nullptr) sums = exchange->sum(std::move(sums));
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 }  // namespace
 
-double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm) {
+double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm,
+                        SliceExchange* exchange) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> gradients = gradients_of(parameters);
-  const double norm = global_norm(gradients);
+  const double norm = global_norm(gradients, exchange);
   // An infinite norm would turn finite gradients into zeros; the caller is told and decides.
   if (max_norm <= 0 || !std::isfinite(norm)) return norm;
   const double scale = max_norm / (norm + 1e-6);

@@ -15,7 +15,6 @@
 #include <stdexcept>
 
 #include "optim/moment_optimizer.h"
-#include "optim/sums_of_squares.h"
 
 namespace tupelo {
 namespace {
@@ -30,8 +29,9 @@ bool adapts(const LambFlavour& flavour, double weight_decay) {
 
 class Lamb final : public MomentOptimizer {
  public:
-  Lamb(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : MomentOptimizer(options, std::move(groups)), flavour_(lamb_flavour(options.flavour)) {}
+  Lamb(const OptimizerOptions& options, std::vector<ParameterGroup> groups, SliceExchange* exchange)
+      : MomentOptimizer(options, std::move(groups), exchange),
+        flavour_(lamb_flavour(options.flavour)) {}
 
  private:
   void apply(const MomentBatch& batch, const MomentRates& rates) const override {
@@ -75,7 +75,7 @@ class Lamb final : public MomentOptimizer {
     // One list for both, so that a device is waited for once.
     std::vector<at::Tensor> measured = batch.parameters;
     measured.insert(measured.end(), updates.begin(), updates.end());
-    const std::vector<double> sums = sums_of_squares(measured);
+    const std::vector<double> sums = whole_sums_of_squares(measured);
     std::vector<at::Scalar> lengths;
     for (std::size_t i = 0; i < count; ++i) {
       lengths.emplace_back(rates.learning_rate * trust_ratio(flavour_, rates.weight_decay,
@@ -111,8 +111,8 @@ double trust_ratio(const LambFlavour& flavour, double weight_decay, double weigh
 }
 
 std::unique_ptr<Optimizer> make_lamb(const OptimizerOptions& options,
-                                     std::vector<ParameterGroup> groups) {
-  return std::make_unique<Lamb>(options, std::move(groups));
+                                     std::vector<ParameterGroup> groups, SliceExchange* exchange) {
+  return std::make_unique<Lamb>(options, std::move(groups), exchange);
 }
 
 }  // namespace tupelo

@@ -34,6 +34,6 @@ double trust_ratio(const LambFlavour& flavour, double weight_decay, double weigh
 // not get the update of the whole. State: that of a MomentOptimizer, m and v. options.flavour is
 // one of lamb_flavours(). Throws std::invalid_argument when another option is out of range.
 std::unique_ptr<Optimizer> make_lamb(const OptimizerOptions& options,
-                                     std::vector<ParameterGroup> groups);
+                                     std::vector<ParameterGroup> groups, SliceExchange* exchange);
 
 }  // namespace tupelo

@@ -12,8 +12,9 @@ namespace {
 
 class Lion final : public MomentOptimizer {
  public:
-  Lion(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : MomentOptimizer(options, std::move(groups), [](const ParameterGroup&) { return false; }) {}
+  Lion(const OptimizerOptions& options, std::vector<ParameterGroup> groups, SliceExchange* exchange)
+      : MomentOptimizer(options, std::move(groups), exchange,
+                        [](const ParameterGroup&) { return false; }) {}
 
  private:
   void apply(const MomentBatch& batch, const MomentRates& rates) const override {
@@ -29,8 +30,8 @@ class Lion final : public MomentOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_lion(const OptimizerOptions& options,
-                                     std::vector<ParameterGroup> groups) {
-  return std::make_unique<Lion>(options, std::move(groups));
+                                     std::vector<ParameterGroup> groups, SliceExchange* exchange) {
+  return std::make_unique<Lion>(options, std::move(groups), exchange);
 }
 
 std::vector<std::string> lion_flavours() { return {"paper"}; }

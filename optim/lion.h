@@ -14,7 +14,7 @@ namespace tupelo {
 // State: that of a MomentOptimizer, m alone. Epsilon has no meaning. options.flavour is one of
 // lion_flavours(). Throws std::invalid_argument when another option is out of range.
 std::unique_ptr<Optimizer> make_lion(const OptimizerOptions& options,
-                                     std::vector<ParameterGroup> groups);
+                                     std::vector<ParameterGroup> groups, SliceExchange* exchange);
 std::vector<std::string> lion_flavours();
 
 }  // namespace tupelo

@@ -7,6 +7,9 @@
 #include <set>
 #include <stdexcept>
 
+#include "optim/slice_exchange.h"
+#include "optim/sums_of_squares.h"
+
 namespace tupelo {
 namespace {
 
@@ -42,8 +45,8 @@ void check_state(const std::map<std::string, torch::Tensor>& own,
 }  // namespace
 
 MomentOptimizer::MomentOptimizer(OptimizerOptions options, std::vector<ParameterGroup> groups,
-                                 KeepsSecondMoment keeps_second)
-    : options_(std::move(options)), groups_(std::move(groups)) {
+                                 SliceExchange* exchange, KeepsSecondMoment keeps_second)
+    : options_(std::move(options)), groups_(std::move(groups)), exchange_(exchange) {
   check_options();
   for (const ParameterGroup& group : groups_) add_state(group, keeps_second(group));
 }
@@ -78,6 +81,12 @@ void MomentOptimizer::load_state(const std::vector<std::pair<std::string, torch:
   check_state(own, state);
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : state) own.at(name).copy_(tensor);
+}
+
+std::vector<double> MomentOptimizer::whole_sums_of_squares(
+    const std::vector<torch::Tensor>& parts) const {
+  const std::vector<double> sums = sums_of_squares(parts);
+  return exchange_ == nullptr ? sums : exchange_->sum(sums);
 }
 
 void MomentOptimizer::require(bool holds, const std::string& what, double value) const {
@@ -121,6 +130,8 @@ void MomentOptimizer::update(const ParameterGroup& group, const MomentRates& rat
   MomentBatch batch;
   for (const NamedParameter& parameter : group.parameters) {
     const at::Tensor& gradient = parameter.tensor.grad();
+    TORCH_CHECK(gradient.defined() || exchange_ == nullptr, "slice of '", parameter.name,
+                "' without a gradient, which another rank may have");
     if (!gradient.defined()) continue;
     if (!batch.parameters.empty() && !alike(batch.parameters.front(), parameter.tensor)) {
       apply(batch, rates);
@@ -130,6 +141,7 @@ void MomentOptimizer::update(const ParameterGroup& group, const MomentRates& rat
     batch.parameters.push_back(parameter.tensor);
     batch.gradients.push_back(gradient.contiguous());
     batch.exp_avgs.push_back(moments.exp_avg);
+    batch.named.push_back(&parameter);
     if (moments.exp_avg_sq.defined()) batch.exp_avg_sqs.push_back(moments.exp_avg_sq);
   }
   if (!batch.parameters.empty()) apply(batch, rates);

@@ -14,6 +14,7 @@ namespace tupelo {
 struct MomentBatch {
   std::vector<torch::Tensor> parameters, gradients, exp_avgs;
   std::vector<torch::Tensor> exp_avg_sqs;  // empty in groups without second moments
+  std::vector<const NamedParameter*> named;
 };
 
 // Of a group in one step.
@@ -38,10 +39,14 @@ class MomentOptimizer : public Optimizer {
 
   // Throws std::invalid_argument when an option is out of range.
   MomentOptimizer(
-      OptimizerOptions options, std::vector<ParameterGroup> groups,
+      OptimizerOptions options, std::vector<ParameterGroup> groups, SliceExchange* exchange,
       KeepsSecondMoment keeps_second = [](const ParameterGroup&) { return true; });
 
   const OptimizerOptions& options() const { return options_; }
+  // None when parameters are whole.
+  SliceExchange* exchange() const { return exchange_; }
+  // Of each whole tensor of which this rank has `parts`, or all.
+  std::vector<double> whole_sums_of_squares(const std::vector<torch::Tensor>& parts) const;
 
  private:
   struct Moments {
@@ -59,6 +64,7 @@ class MomentOptimizer : public Optimizer {
 
   OptimizerOptions options_;
   std::vector<ParameterGroup> groups_;
+  SliceExchange* exchange_;
   std::map<std::string, Moments> moments_;
 };
 

@@ -26,7 +26,7 @@ double muon_scale(const std::string& flavour, std::int64_t rows, std::int64_t co
 // Throws std::invalid_argument when another option is out of range or a parameter of a group with
 // hidden_matrices is no matrix.
 std::unique_ptr<Optimizer> make_muon(const OptimizerOptions& options,
-                                     std::vector<ParameterGroup> groups);
+                                     std::vector<ParameterGroup> groups, SliceExchange* exchange);
 std::vector<std::string> muon_flavours();
 
 }  // namespace tupelo

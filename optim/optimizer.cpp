@@ -16,7 +16,8 @@ namespace {
 
 struct Row {
   const char* name;
-  std::unique_ptr<Optimizer> (*make)(const OptimizerOptions&, std::vector<ParameterGroup>);
+  std::unique_ptr<Optimizer> (*make)(const OptimizerOptions&, std::vector<ParameterGroup>,
+                                     SliceExchange*);
   std::vector<std::string> (*flavours)();
   const char* uses;  // names of options, a space around each
   bool of_matrices = false;
@@ -39,10 +40,11 @@ const Row& find_row(const std::string& name) {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
-                                          std::vector<ParameterGroup> groups) {
+                                          std::vector<ParameterGroup> groups,
+                                          SliceExchange* exchange) {
   OptimizerOptions resolved = options;
   resolved.flavour = optimizer_flavour(options);
-  return find_row(options.name).make(resolved, std::move(groups));
+  return find_row(options.name).make(resolved, std::move(groups), exchange);
 }
 
 std::vector<std::string> optimizer_names() {

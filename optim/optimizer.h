@@ -5,15 +5,23 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace tupelo {
 
+class SliceExchange;
+
 struct NamedParameter {
   std::string name;
   torch::Tensor tensor;
+  // When `tensor` is a slice [n] of a parameter that other ranks have the rest of: the sizes of all
+  // of it. Else nothing.
+  std::optional<std::vector<std::int64_t>> slice_of = {};
+
+  at::IntArrayRef whole_sizes() const { return slice_of ? *slice_of : tensor.sizes(); }
 };
 
 // Parameters that share their update rule's settings.
@@ -62,10 +70,13 @@ class Optimizer {
   virtual const std::vector<ParameterGroup>& groups() const = 0;
 };
 
-// Parameters are contiguous tensors with names of their own. Throws std::invalid_argument that
-// lists the known names, or the valid range of an option.
+// Parameters are contiguous tensors with names of their own. `exchange`, which outlives the
+// optimizer, is there when they are slices; step() is then collective, and every parameter has a
+// gradient on every rank. Throws std::invalid_argument that lists the known names, or the valid
+// range of an option.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
-                                          std::vector<ParameterGroup> groups);
+                                          std::vector<ParameterGroup> groups,
+                                          SliceExchange* exchange = nullptr);
 std::vector<std::string> optimizer_names();
 
 // What optimizer `name` knows, its default first. Throws std::invalid_argument as make_optimizer().
@@ -83,7 +94,8 @@ bool optimizes_matrices(const std::string& name);
 // over all of them before scaling, accumulated in float64 in list order so that it does not depend
 // on how gradients are bucketed. max_norm <= 0 only measures, and so does a norm that is not
 // finite: the caller decides what to do with such a step. Parameters without a defined gradient
-// count nothing.
-double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm);
+// count nothing. With an `exchange` the parameters are slices, and the norm is that of all ranks'.
+double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max_norm,
+                        SliceExchange* exchange = nullptr);
 
 }  // namespace tupelo

@@ -14,7 +14,6 @@
 #include <cstddef>
 
 #include "optim/moment_optimizer.h"
-#include "optim/sums_of_squares.h"
 
 namespace tupelo {
 namespace {
@@ -27,8 +26,9 @@ double debiased(double beta, std::int64_t t) {
 
 class StableAdamW final : public MomentOptimizer {
  public:
-  StableAdamW(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : MomentOptimizer(options, std::move(groups)) {}
+  StableAdamW(const OptimizerOptions& options, std::vector<ParameterGroup> groups,
+              SliceExchange* exchange)
+      : MomentOptimizer(options, std::move(groups), exchange) {}
 
  private:
   void apply(const MomentBatch& batch, const MomentRates& rates) const override {
@@ -57,11 +57,12 @@ class StableAdamW final : public MomentOptimizer {
   // The r of every tensor; `roots` of the second moments.
   std::vector<double> clipped_rates(const MomentBatch& batch, const std::vector<at::Tensor>& roots,
                                     double learning_rate) const {
-    const std::vector<double> sums = sums_of_squares(
+    const std::vector<double> sums = whole_sums_of_squares(
         at::_foreach_div(batch.gradients, at::_foreach_clamp_min(roots, options().epsilon)));
     std::vector<double> rates;
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const auto count = static_cast<double>(std::max<std::int64_t>(roots[i].numel(), 1));
+      const std::int64_t elements = c10::multiply_integers(batch.named[i]->whole_sizes());
+      const auto count = static_cast<double>(std::max<std::int64_t>(elements, 1));
       rates.push_back(learning_rate / std::max(1.0, std::sqrt(sums[i] / count)));
     }
     return rates;
@@ -71,8 +72,9 @@ class StableAdamW final : public MomentOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_stable_adamw(const OptimizerOptions& options,
-                                             std::vector<ParameterGroup> groups) {
-  return std::make_unique<StableAdamW>(options, std::move(groups));
+                                             std::vector<ParameterGroup> groups,
+                                             SliceExchange* exchange) {
+  return std::make_unique<StableAdamW>(options, std::move(groups), exchange);
 }
 
 std::vector<std::string> stable_adamw_flavours() { return {"paper"}; }

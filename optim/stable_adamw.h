@@ -20,7 +20,8 @@ namespace tupelo {
 // MomentOptimizer, m and v. options.flavour is one of stable_adamw_flavours(). Throws
 // std::invalid_argument when another option is out of range.
 std::unique_ptr<Optimizer> make_stable_adamw(const OptimizerOptions& options,
-                                             std::vector<ParameterGroup> groups);
+                                             std::vector<ParameterGroup> groups,
+                                             SliceExchange* exchange);
 std::vector<std::string> stable_adamw_flavours();
 
 }  // namespace tupelo
