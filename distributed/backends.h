@@ -38,6 +38,10 @@ struct CommunicatorOptions {
   // Stands for what the runtime knows of hosts: a number for each rank, the same for ranks that
   // share memory. To see on one host what several would do.
   std::vector<int> host_of_rank = {};
+  // The ranks of the runtime that the communicator spans, in this order; empty: all of them. Every
+  // rank of the runtime makes such a communicator, of its own group; groups have one size and no
+  // rank in common. Groups of the mpi backend send messages whatever `route` says.
+  std::vector<int> members = {};
 };
 
 // A world inside one process: `world_size` communicators for as many threads. A world of one is an

@@ -77,6 +77,7 @@ struct GradientReducer::State {
   // Forgets what the last step sent.
   void arm() {
     works.clear();
+    onward.clear();
     travelling.clear();
     gradients_missing.clear();
     for (const auto& bucket : buckets) gradients_missing.push_back(bucket.members.size());
@@ -117,11 +118,22 @@ struct GradientReducer::State {
     const torch::Tensor& sent = travelling.back();
     works.push_back(options.scatter ? communicator.reduce_scatter(own_slice(sent), sent)
                                     : communicator.all_reduce(sent));
+    while (has_onward() && onward.size() < works.size() && works[onward.size()]->is_completed()) {
+      send_onward();
+    }
+  }
+
+  bool has_onward() const { return options.scatter && options.replicas != nullptr; }
+
+  // The next slice that its group has summed.
+  void send_onward() {
+    works[onward.size()]->wait();
+    onward.push_back(options.replicas->all_reduce(own_slice(travelling[onward.size()])));
   }
 
   // Waits for the bucket that left as number `index`.
   void receive(std::size_t index) {
-    works[index]->wait();
+    (has_onward() ? onward : works)[index]->wait();
     const torch::Tensor& flat = buckets[index].flat;
     if (travelling[index].scalar_type() == flat.scalar_type()) return;
     torch::NoGradGuard no_grad;
@@ -141,6 +153,7 @@ struct GradientReducer::State {
   bool overlapping = false;
   std::vector<std::size_t> gradients_missing;  // by bucket
   std::vector<std::unique_ptr<Work>> works;    // of the buckets that have left, in order
+  std::vector<std::unique_ptr<Work>> onward;   // of their slices, to replicas
   std::vector<torch::Tensor> travelling;       // what they carry
 };
 
@@ -200,6 +213,9 @@ void GradientReducer::finish() {
   const auto start = std::chrono::steady_clock::now();
   state_->overlapping = false;
   while (state_->works.size() < state_->buckets.size()) state_->send_next();
+  while (state_->has_onward() && state_->onward.size() < state_->works.size()) {
+    state_->send_onward();
+  }
   for (std::size_t i = 0; i < state_->works.size(); ++i) state_->receive(i);
   state_->arm();
   state_->exposed_seconds =

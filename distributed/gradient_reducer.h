@@ -19,6 +19,10 @@ struct GradientReducerOptions {
   // The 16-bit type in which float32 buckets travel; the ranks' values are rounded to it, summed in
   // float32 and rounded once more. Undefined: as they are.
   at::ScalarType wire = at::ScalarType::Undefined;
+  // With `scatter`: the ranks that own the same slice in other groups, over which sums go on, so
+  // that slices are the sums of all. Outlives the reducer. (Of 16-bit buckets the sums of a group
+  // are rounded to 16 bits on their way to the others.)
+  Communicator* replicas = nullptr;
 };
 
 struct GradientBucket;

@@ -1,5 +1,7 @@
-// Collectives made of messages between all ranks. Internal to distributed/.
+// Collectives made of messages between ranks. Internal to distributed/.
 #pragma once
+
+#include <vector>
 
 #include "distributed/collective.h"
 #include "distributed/mpi_group.h"
@@ -9,8 +11,8 @@ namespace tupelo {
 // Large tensors go chunk by chunk. See MpiGroup for what becomes of a chunk.
 class MpiCollectives : public CollectiveEngine {
  public:
-  // `exchange` must outlive it.
-  explicit MpiCollectives(MpiExchange& exchange);
+  // Between `members` in their order; empty: all ranks. `exchange` must outlive it.
+  explicit MpiCollectives(MpiExchange& exchange, std::vector<int> members = {});
 
   void run(const Collective& collective) override;
 
@@ -21,7 +23,7 @@ class MpiCollectives : public CollectiveEngine {
   void broadcast(const Collective& collective);
 
   MpiExchange& exchange_;
-  MpiGroup world_;
+  MpiGroup group_;
 };
 
 }  // namespace tupelo

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "distributed/backends.h"
+#include "distributed/group.h"
 #include "distributed/host_collectives.h"
 #include "distributed/mpi_collectives.h"
 #include "distributed/mpi_exchange.h"
@@ -41,6 +42,11 @@ struct Engine {
   Engine(const MpiRuntime& runtime, const CommunicatorOptions& options,
          const std::shared_ptr<std::atomic<int>>& waiters)
       : patience(runtime.rank(), options.timeout, waiters), exchange(runtime, patience) {
+    if (!options.members.empty()) {
+      route = "mpi in messages";
+      way = std::make_unique<MpiCollectives>(exchange, options.members);
+      return;
+    }
     const auto& hosts =
         options.host_of_rank.empty() ? runtime.host_of_rank() : options.host_of_rank;
     TORCH_CHECK(static_cast<int>(hosts.size()) == runtime.world_size(), "host_of_rank names ",
@@ -131,6 +137,7 @@ class MpiCommunicator : public CollectiveCommunicator {
   MpiCommunicator(const MpiRuntime& runtime, const CommunicatorOptions& options)
       : runtime_(runtime),
         exceptions_at_start_(std::uncaught_exceptions()),
+        group_(Group::of(options.members, runtime)),
         engine_(std::make_unique<Engine>(runtime, options, waiters_)),
         route_(engine_->route),
         thread_([this] { work_off(); }) {}
@@ -147,8 +154,8 @@ class MpiCommunicator : public CollectiveCommunicator {
 
   std::string backend() const override { return "mpi"; }
   std::string route() const override { return route_; }
-  int rank() const override { return runtime_.rank(); }
-  int world_size() const override { return runtime_.world_size(); }
+  int rank() const override { return group_.place; }
+  int world_size() const override { return group_.size; }
 
  private:
   std::unique_ptr<Work> start(Collective collective) override {
@@ -203,6 +210,7 @@ class MpiCommunicator : public CollectiveCommunicator {
   const MpiRuntime& runtime_;
   const int exceptions_at_start_;
   std::shared_ptr<std::atomic<int>> waiters_ = std::make_shared<std::atomic<int>>(0);
+  const Group group_;
   std::unique_ptr<Engine> engine_;
   const std::string route_;
   std::mutex mutex_;
@@ -218,7 +226,9 @@ class MpiCommunicator : public CollectiveCommunicator {
 
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
                                                     CommunicatorOptions options) {
-  if (runtime.world_size() == 1) return make_solo_communicator("mpi");
+  if (runtime.world_size() == 1 || options.members.size() == 1) {
+    return make_solo_communicator("mpi");
+  }
   return std::make_unique<MpiCommunicator>(runtime, options);
 }
 

@@ -8,6 +8,7 @@
 
 #include "distributed/backends.h"
 #include "distributed/collective.h"
+#include "distributed/group.h"
 #include "distributed/mpi_runtime.h"
 #include "distributed/nccl_handle.h"
 #include "distributed/nccl_watchdog.h"
@@ -77,7 +78,7 @@ ncclResult_t call_nccl(const Collective& collective, ncclComm_t communicator, cu
 // while NCCL kernels are in flight.
 std::string agree_on_id(const MpiRuntime& runtime, CommunicatorOptions options) {
   const auto messenger = make_mpi_communicator(runtime, options);
-  return messenger->broadcast(runtime.rank() == 0 ? NcclHandle::make_id() : std::string(), 0);
+  return messenger->broadcast(messenger->rank() == 0 ? NcclHandle::make_id() : std::string(), 0);
 }
 
 torch::Device checked_device(int device_index) {
@@ -112,8 +113,8 @@ class NcclWork : public Work {
 class NcclCommunicator : public CollectiveCommunicator {
  public:
   NcclCommunicator(const MpiRuntime& runtime, int device_index, CommunicatorOptions options)
-      : rank_(runtime.rank()),
-        world_size_(runtime.world_size()),
+      : rank_(Group::of(options.members, runtime).place),
+        world_size_(Group::of(options.members, runtime).size),
         timeout_(options.timeout),
         device_(checked_device(device_index)),
         exceptions_at_start_(std::uncaught_exceptions()),

@@ -258,9 +258,10 @@ std::vector<ConfigEntry> train_entries() {
           "what gradients travel between ranks in; bf16 halves the bytes, sums stay float32"),
       choice<>(
           "train.shard-optimizer", [](auto& c) -> auto& { return c.train.shard_optimizer; },
-          words({"none", "world"}),
+          words({"none", "node", "world"}),
           "world: each rank keeps the optimizer's state, and float32 copies of weights, of its "
-          "share of every parameter alone",
+          "share of every parameter alone; node: the ranks of each host share them among "
+          "themselves",
           "shard-optimizer"),
       number(
           "train.loss-scale", [](auto& c) -> auto& { return c.train.loss_scale.initial; }, 1e-30,

@@ -34,7 +34,7 @@ struct TrainOptions {
   // What the model computes in: fp32 | bf16 | fp16. The optimizer works in float32 anyhow.
   std::string precision = "fp32";
   std::string reduce_precision = "fp32";  // in which gradients travel: fp32 | bf16
-  std::string shard_optimizer = "none";   // over which ranks: none | world
+  std::string shard_optimizer = "none";   // over which ranks: none | node | world
   LossScalerOptions loss_scale;           // of fp16
 };
 

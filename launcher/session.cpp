@@ -62,7 +62,7 @@ int choose_threads(int wanted, const MpiRuntime& runtime) {
 Session::Session() : control_(cpu_communicator(runtime_, {})) {}
 
 void Session::configure(const std::string& device, int threads, int timeout_seconds,
-                        const std::string& collectives) {
+                        const std::string& collectives, const std::string& shard_optimizer) {
   together(*control_, [&] {
     device_ = choose_device(device, runtime_);
     threads_ = choose_threads(threads, runtime_);
@@ -73,11 +73,39 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
   at::set_num_threads(threads_);
   const CommunicatorOptions options{.timeout = std::chrono::seconds(timeout_seconds),
                                     .route = kRoutes.at(collectives)};
-  if (device_.is_cuda()) {
-    data_ = make_nccl_communicator(runtime_, device_.index(), options);
-  } else {
-    data_ = cpu_communicator(runtime_, options);
+  NodeGroups groups;
+  shard_optimizer_ = shard_optimizer;
+  if (shard_optimizer == "node") {
+    together(*control_, [&] {
+      groups = node_groups(runtime_.host_of_rank(), runtime_.hosts(), runtime_.rank());
+    });
   }
+  data_ = make_communicator(options);
+  if (groups.neighbours.size() > 1 && groups.peers.size() > 1) {
+    CommunicatorOptions part = options;
+    part.members = groups.neighbours;
+    neighbours_ = make_communicator(part);
+    part.members = groups.peers;
+    peers_ = make_communicator(part);
+  }
+}
+
+std::unique_ptr<Communicator> Session::make_communicator(const CommunicatorOptions& options) const {
+  if (device_.is_cuda()) return make_nccl_communicator(runtime_, device_.index(), options);
+  return cpu_communicator(runtime_, options);
+}
+
+ShardGroups Session::shard_groups() {
+  ShardGroups groups{data()};
+  const bool on_one_host = runtime_.local_size() == runtime_.world_size();
+  if (neighbours_) {
+    groups.shards = neighbours_.get();
+    groups.replicas = peers_.get();
+  } else if (shard_optimizer_ == "world" || (shard_optimizer_ == "node" && on_one_host)) {
+    groups.shards = &data();
+  }
+  if (groups.shards != nullptr && groups.shards->world_size() == 1) groups.shards = nullptr;
+  return groups;
 }
 
 ExitCode in_session(const Verb& verb, const std::vector<std::string>& words,

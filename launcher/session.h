@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "distributed/backends.h"
 #include "distributed/communicator.h"
 #include "distributed/mpi_runtime.h"
 #include "launcher/command_line.h"
 #include "launcher/exit_codes.h"
+#include "launcher/shard_groups.h"
 
 namespace tupelo {
 
@@ -25,20 +27,28 @@ class Session {
   Communicator& control() { return *control_; }
   // Collectives for training on the chosen device: the control communicator on a CPU, NCCL on CUDA.
   Communicator& data() { return data_ ? *data_ : *control_; }
+  // Who shares the optimizer's state, as train.shard-optimizer says.
+  ShardGroups shard_groups();
   torch::Device device() const { return device_; }
   int threads() const { return threads_; }
   bool is_first() const { return runtime_.rank() == 0; }
 
   // Chooses the device ("auto", "cpu", "cuda"), the number of computing threads (0 = by cores and
-  // ranks of the host), the deadline of collectives and their way on the CPU (train.collectives).
-  // Collective. Throws std::invalid_argument.
+  // ranks of the host), the deadline of collectives, their way on the CPU (train.collectives) and
+  // who shares the optimizer's state (train.shard-optimizer). Collective. Throws
+  // std::invalid_argument.
   void configure(const std::string& device, int threads, int timeout_seconds,
-                 const std::string& collectives = "auto");
+                 const std::string& collectives = "auto",
+                 const std::string& shard_optimizer = "none");
 
  private:
+  std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options) const;
+
   MpiRuntime runtime_;
   std::unique_ptr<Communicator> control_;
   std::unique_ptr<Communicator> data_;
+  std::string shard_optimizer_ = "none";
+  std::unique_ptr<Communicator> neighbours_, peers_;  // of shards by node
   torch::Device device_ = torch::kCPU;
   int threads_ = 1;
 };

@@ -319,7 +319,8 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   require_same(control, session.runtime().hosts(), setting_facts(builder.config()));
   const TrainOptions& train = builder.config().train;
   session.configure(train.device, static_cast<int>(train.threads),
-                    static_cast<int>(train.timeout_seconds), train.collectives);
+                    static_cast<int>(train.timeout_seconds), train.collectives,
+                    train.shard_optimizer);
 
   OpenCorpora corpora;
   corpora.folders = line.values("corpus");
@@ -334,10 +335,10 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   StopSignal stop(/*speaks=*/session.is_first());
   std::optional<Trainer> trainer;
   together(control, [&] {
-    trainer.emplace(TrainerContext{builder.config(), corpora.pointers(corpora.train),
-                                   corpora.pointers(corpora.held_out), corpora.folders,
-                                   session.device(), session.threads(), session.data(), folder,
-                                   stop, console, initial ? &*initial : nullptr});
+    trainer.emplace(TrainerContext{
+        builder.config(), corpora.pointers(corpora.train), corpora.pointers(corpora.held_out),
+        corpora.folders, session.device(), session.threads(), session.data(),
+        session.shard_groups(), folder, stop, console, initial ? &*initial : nullptr});
   });
   std::unique_ptr<RunClaim> claim;  // once nothing is wrong with the settings: it may replace a run
   on_rank_zero(control, [&] { claim = claim_folder(folder, line); });

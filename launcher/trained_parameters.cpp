@@ -16,10 +16,11 @@ at::ScalarType type_of(const std::string& precision) {
   return at::kFloat;
 }
 
-GradientReducerOptions reducer_options(const TrainOptions& options, const Communicator& ranks) {
+GradientReducerOptions reducer_options(const TrainOptions& options, const ShardGroups& groups) {
   GradientReducerOptions result;
   result.bucket_bytes = static_cast<std::size_t>(options.bucket_bytes);
-  result.scatter = options.shard_optimizer != "none" && ranks.world_size() > 1;
+  result.scatter = groups.shards != nullptr;
+  result.replicas = groups.replicas;
   if (options.reduce_precision == "bf16") result.wire = at::kBFloat16;
   return result;
 }
@@ -33,32 +34,36 @@ std::string sizes_text(at::IntArrayRef sizes) {
 }  // namespace
 
 TrainedParameters::TrainedParameters(RobertaForMaskedLm& model, const TrainOptions& options,
-                                     Communicator& communicator)
-    : communicator_(communicator) {
-  const GradientReducerOptions reducing = reducer_options(options, communicator);
-  sharded_ = reducing.scatter;
+                                     const ShardGroups& groups)
+    : groups_(groups) {
   std::vector<torch::Tensor> values;
   for (const auto& parameter : model.named_parameters()) {
     index_.emplace(parameter.key(), names_.size());
     names_.push_back(parameter.key());
     values.push_back(parameter.value().detach());
-    if (communicator.rank() == 0) initial_.emplace_back(parameter.key(), values.back());
+    if (groups.world.rank() == 0) initial_.emplace_back(parameter.key(), values.back());
     // In a storage of its own where it is another type; `values` keep theirs.
     torch::Tensor tensor = parameter.value();
     tensor.set_data(tensor.detach().to(type_of(options.precision)));
     parameters_.push_back(tensor);
   }
-  reducer_ = std::make_unique<GradientReducer>(parameters_, communicator, reducing);
-  shards_ = std::make_unique<ParameterShards>(*reducer_, communicator, values);
+  Communicator& sharing = groups.shards != nullptr ? *groups.shards : groups.world;
+  reducer_ =
+      std::make_unique<GradientReducer>(parameters_, sharing, reducer_options(options, groups));
+  shards_ = std::make_unique<ParameterShards>(*reducer_, sharing, values);
 }
 
 TrainedParameters::~TrainedParameters() = default;
+
+int TrainedParameters::shard_count() const {
+  return groups_.shards != nullptr ? groups_.shards->world_size() : 1;
+}
 
 std::vector<NamedParameter> TrainedParameters::masters() const {
   std::vector<NamedParameter> masters;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     masters.push_back({names_[i], shards_->slices()[i].master});
-    if (sharded_) masters.back().slice_of = parameters_[i].sizes().vec();
+    if (groups_.shards != nullptr) masters.back().slice_of = parameters_[i].sizes().vec();
   }
   return masters;
 }
@@ -104,7 +109,7 @@ NamedTensors TrainedParameters::gather(const NamedTensors& parts) const {
   NamedTensors tensors;
   for (const auto& [name, part] : parts) {
     const torch::Tensor whole = shards_->whole(owner_of(name), part);
-    if (communicator_.rank() == 0) tensors.emplace_back(name, whole);
+    if (groups_.world.rank() == 0) tensors.emplace_back(name, whole);
   }
   return tensors;
 }
@@ -141,8 +146,8 @@ void TrainedParameters::scatter(const NamedTensors& tensors, const NamedTensors&
     const std::size_t owner = owner_of(name);
     // A tensor of its own: what rank 0 sends may be memory that is not to be written to.
     const torch::Tensor whole = torch::empty(parameters_[owner].sizes(), part.options());
-    if (communicator_.rank() == 0) whole.copy_(by_name.at(name));
-    communicator_.broadcast(whole, 0)->wait();
+    if (groups_.world.rank() == 0) whole.copy_(by_name.at(name));
+    groups_.world.broadcast(whole, 0)->wait();
     torch::Tensor own = part;
     own.copy_(shards_->part(owner, whole));
   }
@@ -169,7 +174,7 @@ TrainedParameters::Memory TrainedParameters::memory() const {
 }
 
 std::vector<double> TrainedParameters::sum(std::vector<double> values) {
-  return communicator_.sum(std::move(values));
+  return groups_.shards->sum(std::move(values));
 }
 
 torch::Tensor TrainedParameters::whole(const std::string& parameter, const torch::Tensor& part) {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "checkpoints/safetensors.h"
-#include "distributed/communicator.h"
 #include "distributed/gradient_reducer.h"
 #include "distributed/parameter_shards.h"
 #include "launcher/run_config.h"
+#include "launcher/shard_groups.h"
 #include "model/roberta.h"
 #include "optim/optimizer.h"
 #include "optim/slice_exchange.h"
@@ -27,10 +27,10 @@ namespace tupelo {
 class TrainedParameters : private SliceExchange {
  public:
   // Converts the parameters of `model`, which hold float32 values on their device, to
-  // train.precision; the values live on in the masters. `communicator` and `model` must outlive the
-  // object.
+  // train.precision; the values live on in the masters. The groups' communicators and `model` must
+  // outlive the object.
   TrainedParameters(RobertaForMaskedLm& model, const TrainOptions& options,
-                    Communicator& communicator);
+                    const ShardGroups& groups);
   ~TrainedParameters() override;
 
   GradientReducer& reducer() { return *reducer_; }
@@ -40,7 +40,9 @@ class TrainedParameters : private SliceExchange {
   // The masters' tensors of these parameters.
   std::vector<torch::Tensor> masters(const std::vector<std::string>& names) const;
   // For optimizers and norms of masters; none unless they are slices.
-  SliceExchange* exchange() { return sharded_ ? this : nullptr; }
+  SliceExchange* exchange() { return groups_.shards != nullptr ? this : nullptr; }
+  // How many ranks hold a master together.
+  int shard_count() const;
   // Divides the gradients of the masters.
   void divide_gradients(double divisor);
   // Once masters have changed: the model computes with them after wait().
@@ -80,8 +82,7 @@ class TrainedParameters : private SliceExchange {
   // The parameter to which tensor "PARAMETER" or "KIND.PARAMETER" belongs.
   std::size_t owner_of(const std::string& tensor) const;
 
-  Communicator& communicator_;
-  bool sharded_;
+  ShardGroups groups_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::size_t> index_;  // in names_
   std::vector<torch::Tensor> parameters_;

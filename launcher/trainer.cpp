@@ -122,7 +122,7 @@ Trainer::Trainer(TrainerContext context)
     context_.initial->load_into(*model_);
   }
   model_->to(context_.device);
-  trained_ = std::make_unique<TrainedParameters>(*model_, config.train, context_.communicator);
+  trained_ = std::make_unique<TrainedParameters>(*model_, config.train, context_.shard_groups);
   masters_ = trained_->masters(names_of(*model_));
   position_masters_ = trained_->masters(position_names_of(*model_));
   recompute_text_ = resolve_recompute(*model_, config);
@@ -154,7 +154,7 @@ std::string Trainer::memory_text() const {
   if (memory.masters > 0) line.append(", float32 copies ").append(text(memory.masters));
   line.append(", optimizer ").append(text(state)).append(" per rank");
   if (trained_->exchange() != nullptr) {
-    line.append(", 1/").append(std::to_string(context_.communicator.world_size()));
+    line.append(", 1/").append(std::to_string(trained_->shard_count()));
     line.append(" of the last");
     if (memory.masters > 0) line.append(" two");
   }

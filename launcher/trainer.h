@@ -16,6 +16,7 @@
 #include "launcher/run_config.h"
 #include "launcher/run_folder.h"
 #include "launcher/run_state.h"
+#include "launcher/shard_groups.h"
 #include "launcher/time_budget.h"
 #include "launcher/trained_parameters.h"
 #include "launcher/training_log.h"
@@ -41,7 +42,8 @@ struct TrainerContext {
   std::vector<std::string> folders;
   torch::Device device;
   int threads;
-  Communicator& communicator;
+  Communicator& communicator;  // of all ranks
+  ShardGroups shard_groups;
   RunFolder folder;
   const StopSignal& stop;
   Console& console;

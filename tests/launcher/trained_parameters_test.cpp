@@ -28,11 +28,11 @@ ModelOptions tiny_options() {
 
 // A rank of a run: model, what is trained of it, and an optimizer.
 struct Rank {
-  Rank(Communicator& communicator, const TrainOptions& train, const OptimizerOptions& optim,
+  Rank(const ShardGroups& groups, const TrainOptions& train, const OptimizerOptions& optim,
        std::uint64_t seed)
       : model(tiny_options()) {
     model.initialize(seed);
-    trained = std::make_unique<TrainedParameters>(model, train, communicator);
+    trained = std::make_unique<TrainedParameters>(model, train, groups);
     UpdateOptions update;
     update.optimizer = optim;
     update.weight_decay = 0.1;
@@ -76,8 +76,11 @@ std::vector<World> worlds() {
   for (const int size : {1, 2, 3, 4}) {
     for (const char* shards : {"none", "world"}) all.push_back({size, shards});
   }
+  all.push_back({4, "node"});
   return all;
 }
+
+constexpr int kRanksOfNode = 2;
 
 TrainOptions train_options(const World& world, const std::string& precision) {
   TrainOptions options;
@@ -87,8 +90,26 @@ TrainOptions train_options(const World& world, const std::string& precision) {
   return options;
 }
 
-void on_ranks(const World& world, const std::function<void(Communicator&)>& body) {
-  for (const std::exception_ptr& failure : testing::run_ranks(world.size, body)) {
+// Every rank has a thread, and communicators with its node and with its peers on other nodes.
+void on_ranks(const World& world, const std::function<void(const ShardGroups&)>& body) {
+  const bool by_node = std::string(world.shards) == "node";
+  const int nodes = by_node ? world.size / kRanksOfNode : 1, ranks_of_node = world.size / nodes;
+  std::vector<std::vector<std::unique_ptr<Communicator>>> neighbours, peers;
+  for (int node = 0; node < nodes; ++node) neighbours.push_back(make_local_world(ranks_of_node));
+  for (int place = 0; place < ranks_of_node; ++place) peers.push_back(make_local_world(nodes));
+  const auto failures = testing::run_ranks(world.size, [&](Communicator& communicator) {
+    const auto node = static_cast<std::size_t>(communicator.rank() / ranks_of_node);
+    const auto place = static_cast<std::size_t>(communicator.rank() % ranks_of_node);
+    ShardGroups groups{communicator};
+    if (by_node) {
+      groups.shards = neighbours[node][place].get();
+      groups.replicas = peers[place][node].get();
+    } else if (std::string(world.shards) == "world" && world.size > 1) {
+      groups.shards = &communicator;
+    }
+    body(groups);
+  });
+  for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
 }
@@ -114,9 +135,10 @@ NamedTensors copies(const NamedTensors& tensors) {
 Saved run(const World& world, const std::string& precision, const std::string& optimizer,
           const Saved* from, std::int64_t first, std::int64_t steps, double max_norm = 0) {
   Saved saved;
-  on_ranks(world, [&](Communicator& communicator) {
+  on_ranks(world, [&](const ShardGroups& groups) {
+    Communicator& communicator = groups.world;
     // Only rank 0 begins with what counts.
-    Rank rank(communicator, train_options(world, precision), optimizer_of(optimizer),
+    Rank rank(groups, train_options(world, precision), optimizer_of(optimizer),
               communicator.rank() == 0 ? 3 : 99);
     if (from == nullptr) {
       rank.trained->scatter_initial();
@@ -208,8 +230,9 @@ TEST(TrainedParameters, NormsAndClippingAreThoseOfTheWhole) {
 }
 
 TEST(TrainedParameters, SixteenBitsAreRoundedMasters) {
-  on_ranks({3, "world"}, [](Communicator& communicator) {
-    Rank rank(communicator, train_options({3, "world"}, "bf16"), optimizer_of("adamw"), 3);
+  on_ranks({3, "world"}, [](const ShardGroups& groups) {
+    Communicator& communicator = groups.world;
+    Rank rank(groups, train_options({3, "world"}, "bf16"), optimizer_of("adamw"), 3);
     rank.trained->scatter_initial();
     rank.step(communicator, 1);
     const NamedTensors masters = rank.trained->gather_parameters();
@@ -223,10 +246,36 @@ TEST(TrainedParameters, SixteenBitsAreRoundedMasters) {
   });
 }
 
+TEST(TrainedParameters, NodesThatShareAmongThemselvesComputeWhatOthersDo) {
+  for (const char* optimizer : {"adamw", "lamb", "muon"}) {
+    SCOPED_TRACE(optimizer);
+    const Saved whole = run({4, "none"}, "fp32", optimizer, nullptr, 1, 4, 0.25);
+    const Saved nodes = run({4, "node"}, "fp32", optimizer, nullptr, 1, 4, 0.25);
+    EXPECT_NEAR(whole.norm, nodes.norm, 1e-5 * whole.norm);
+    expect_near(whole.parameters, nodes.parameters, 5e-6);
+    expect_near(whole.state, nodes.state, 5e-6);
+  }
+}
+
+TEST(TrainedParameters, GroupsOfHosts) {
+  const std::vector<std::string> hosts = {"a", "b", "a", "b"};
+  const NodeGroups groups = node_groups({0, 1, 0, 1}, hosts, 3);
+  EXPECT_EQ(groups.neighbours, (std::vector<int>{1, 3}));
+  EXPECT_EQ(groups.peers, (std::vector<int>{2, 3}));
+  try {
+    node_groups({0, 1, 0}, {"a", "b", "a"}, 0);
+    ADD_FAILURE();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("a runs 2 and b 1"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TrainedParameters, MemoryOfARankShrinksWithTheWorld) {
   for (const int size : {1, 2, 4}) {
-    on_ranks({size, "world"}, [&](Communicator& communicator) {
-      Rank rank(communicator, train_options({size, "world"}, "bf16"), optimizer_of("adamw"), 3);
+    on_ranks({size, "world"}, [&](const ShardGroups& groups) {
+      Communicator& communicator = groups.world;
+      Rank rank(groups, train_options({size, "world"}, "bf16"), optimizer_of("adamw"), 3);
       std::size_t elements = 0;
       for (const torch::Tensor& parameter : rank.model.parameters()) elements += parameter.numel();
       const TrainedParameters::Memory memory = rank.trained->memory();
@@ -239,8 +288,9 @@ TEST(TrainedParameters, MemoryOfARankShrinksWithTheWorld) {
 }
 
 TEST(TrainedParameters, TensorsThatDoNotFitAreRefused) {
-  on_ranks({2, "world"}, [](Communicator& communicator) {
-    Rank rank(communicator, train_options({2, "world"}, "fp32"), optimizer_of("adamw"), 3);
+  on_ranks({2, "world"}, [](const ShardGroups& groups) {
+    Communicator& communicator = groups.world;
+    Rank rank(groups, train_options({2, "world"}, "fp32"), optimizer_of("adamw"), 3);
     NamedTensors whole = copies(rank.trained->gather_parameters());
     if (communicator.rank() != 0) return;
     const TrainedParameters& trained = *rank.trained;
