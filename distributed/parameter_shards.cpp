@@ -43,6 +43,11 @@ struct ParameterShards::State {
   State(const GradientReducer& from, Communicator& ranks)
       : reducer(from), communicator(ranks), scatters(from.options().scatter) {
     slices.resize(reducer.parameters().size());
+    bucket_of.resize(slices.size());
+    works.resize(reducer.bucket_count());
+    for (std::size_t i = 0; i < reducer.layout().size(); ++i) {
+      for (const std::size_t member : reducer.layout()[i].members) bucket_of[member] = i;
+    }
   }
 
   std::int64_t own_begin(const GradientBucket& bucket) const {
@@ -108,7 +113,8 @@ struct ParameterShards::State {
   bool scatters;
   std::vector<Flat> flats;  // by bucket; of undefined tensors where nothing had to move
   std::vector<ParameterSlice> slices;
-  std::vector<std::unique_ptr<Work>> works;
+  std::vector<std::size_t> bucket_of;        // by parameter
+  std::vector<std::unique_ptr<Work>> works;  // by bucket; null where nothing is under way
   std::size_t master_bytes = 0;
 };
 
@@ -142,14 +148,20 @@ void ParameterShards::publish() {
         flat.parameters.narrow(0, state_->own_begin(bucket), state_->own_size(bucket));
     if (own.data_ptr() != flat.masters.data_ptr()) own.copy_(flat.masters);
     if (state_->scatters) {
-      state_->works.push_back(state_->communicator.all_gather(flat.parameters, own));
+      state_->works[i] = state_->communicator.all_gather(flat.parameters, own);
     }
   }
 }
 
 void ParameterShards::wait() {
-  for (const auto& work : state_->works) work->wait();
-  state_->works.clear();
+  for (std::size_t parameter = 0; parameter < state_->slices.size(); ++parameter) {
+    wait_for(parameter);
+  }
+}
+
+void ParameterShards::wait_for(std::size_t parameter) {
+  const std::unique_ptr<Work> work = std::move(state_->works[state_->bucket_of[parameter]]);
+  if (work) work->wait();
 }
 
 torch::Tensor ParameterShards::whole(std::size_t parameter, const torch::Tensor& part) const {

@@ -43,9 +43,12 @@ class ParameterShards {
   // One for each parameter.
   const std::vector<ParameterSlice>& slices() const;
 
-  // Sends the masters' values to the parameters of all ranks. Those may be read after wait() only.
+  // Sends the masters' values to the parameters of all ranks, those that were made first ahead.
+  // They may be read, and masters changed again, after wait() only.
   void publish();
   void wait();
+  // The same for one parameter; on the host at least those of its bucket are there.
+  void wait_for(std::size_t parameter);
 
   // `part` has the size of a parameter's slice, such as an optimizer's moments of it: the whole
   // tensor, shaped like the parameter, on every rank. Collective.

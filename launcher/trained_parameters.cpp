@@ -25,6 +25,16 @@ GradientReducerOptions reducer_options(const TrainOptions& options, const ShardG
   return result;
 }
 
+// The part of a forward pass that is the first to use a parameter, as before_use() numbers them.
+std::int64_t layer_of(const std::string& parameter, const RobertaForMaskedLm& model) {
+  const std::string layers = "roberta.encoder.layer.";
+  if (parameter.starts_with(layers)) return std::stoll(parameter.substr(layers.size()));
+  const bool early = parameter.starts_with("roberta.embeddings.") ||
+                     parameter.starts_with("roberta.position.") ||
+                     parameter.starts_with("roberta.mask_decoder.");
+  return early ? -1 : model.options().layers;
+}
+
 std::string sizes_text(at::IntArrayRef sizes) {
   std::ostringstream text;
   text << sizes;
@@ -35,7 +45,7 @@ std::string sizes_text(at::IntArrayRef sizes) {
 
 TrainedParameters::TrainedParameters(RobertaForMaskedLm& model, const TrainOptions& options,
                                      const ShardGroups& groups)
-    : groups_(groups) {
+    : groups_(groups), model_(model) {
   std::vector<torch::Tensor> values;
   for (const auto& parameter : model.named_parameters()) {
     index_.emplace(parameter.key(), names_.size());
@@ -47,13 +57,24 @@ TrainedParameters::TrainedParameters(RobertaForMaskedLm& model, const TrainOptio
     tensor.set_data(tensor.detach().to(type_of(options.precision)));
     parameters_.push_back(tensor);
   }
+  of_layer_.resize(static_cast<std::size_t>(model.options().layers) + 2);
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    of_layer_[static_cast<std::size_t>(layer_of(names_[i], model) + 1)].push_back(i);
+  }
   Communicator& sharing = groups.shards != nullptr ? *groups.shards : groups.world;
   reducer_ =
       std::make_unique<GradientReducer>(parameters_, sharing, reducer_options(options, groups));
   shards_ = std::make_unique<ParameterShards>(*reducer_, sharing, values);
+  model.before_use([this](std::int64_t layer) { wait_for_layer(layer); });
 }
 
-TrainedParameters::~TrainedParameters() = default;
+TrainedParameters::~TrainedParameters() { model_.before_use(nullptr); }
+
+void TrainedParameters::wait_for_layer(std::int64_t layer) {
+  for (const std::size_t parameter : of_layer_[static_cast<std::size_t>(layer + 1)]) {
+    shards_->wait_for(parameter);
+  }
+}
 
 int TrainedParameters::shard_count() const {
   return groups_.shards != nullptr ? groups_.shards->world_size() : 1;

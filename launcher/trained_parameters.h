@@ -45,7 +45,8 @@ class TrainedParameters : private SliceExchange {
   int shard_count() const;
   // Divides the gradients of the masters.
   void divide_gradients(double divisor);
-  // Once masters have changed: the model computes with them after wait().
+  // Once masters have changed: the model computes with them, each part of a forward pass as soon as
+  // its parameters are there. Who reads parameters otherwise must wait().
   void publish() { shards_->publish(); }
   void wait() { shards_->wait(); }
 
@@ -79,14 +80,19 @@ class TrainedParameters : private SliceExchange {
   torch::Tensor whole(const std::string& parameter, const torch::Tensor& part) override;
   torch::Tensor part(const std::string& parameter, const torch::Tensor& whole) override;
 
+  // Before the model uses the parameters of `layer` (RobertaForMaskedLm::before_use).
+  void wait_for_layer(std::int64_t layer);
+
   // The parameter to which tensor "PARAMETER" or "KIND.PARAMETER" belongs.
   std::size_t owner_of(const std::string& tensor) const;
 
   ShardGroups groups_;
+  RobertaForMaskedLm& model_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::size_t> index_;  // in names_
   std::vector<torch::Tensor> parameters_;
-  NamedTensors initial_;  // rank 0, float32
+  std::vector<std::vector<std::size_t>> of_layer_;  // from layer -1 on
+  NamedTensors initial_;                            // rank 0, float32
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<ParameterShards> shards_;
 };

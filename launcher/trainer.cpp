@@ -72,27 +72,6 @@ std::vector<std::string> position_names_of(const RobertaForMaskedLm& model) {
   return names;
 }
 
-// The model computes with what its masters hold, and then with what they held.
-class AverageAtWork {
- public:
-  AverageAtWork(WeightAverage& average, TrainedParameters& trained)
-      : average_(average), trained_(trained) {
-    swap();
-  }
-  ~AverageAtWork() { swap(); }
-  AverageAtWork(const AverageAtWork&) = delete;
-
- private:
-  void swap() {
-    average_.swap();
-    trained_.publish();
-    trained_.wait();
-  }
-
-  WeightAverage& average_;
-  TrainedParameters& trained_;
-};
-
 std::shared_ptr<const SampleOrder> order_of(const std::vector<const ShardedCorpus*>& corpora,
                                             const DataOptions& options, const PlanCache& plans) {
   std::vector<std::uint64_t> tokens;
@@ -177,7 +156,7 @@ ExitCode Trainer::train() {
   log_.start(progress());
   budget_.start(now_seconds());
   bool stopped = false;
-  while (step_ < last_step_ && !(stopped = stop_agreed()) && has_time()) {
+  while (step_ < last_step_ && !(stopped = upcoming().stop) && has_time()) {
     ++step_;
     record(train_step());
     close_epochs();
@@ -199,8 +178,6 @@ ExitCode Trainer::train() {
                           "; the state is saved, start the same command again to go on");
   return interrupted ? ExitCode::kInterrupted : ExitCode::kPreempted;
 }
-
-bool Trainer::stop_agreed() { return context_.communicator.any(context_.stop.received() != 0); }
 
 // Whether another step fits into train.max-time, by the clock of rank 0. When only a cool-down
 // does, it begins here; one that has begun runs to its end.
@@ -240,29 +217,43 @@ void Trainer::cool_down(const CooldownSpan& span) {
 
 StepRecord Trainer::train_step() {
   StepRecord step;
-  std::vector<Batch> micro_batches = batches_->next();
-  const Counts counts = count(micro_batches);
+  upcoming();
+  Upcoming now = std::move(*upcoming_);
+  upcoming_.reset();
+  use(now.micro_batches);
+  const Counts& counts = now.counts;
   step.masked_tokens = static_cast<std::int64_t>(counts.masked);
   step.tokens = static_cast<std::int64_t>(counts.tokens);
-  accumulate(micro_batches, counts, step);
+  accumulate(now.micro_batches, counts, step);
   step.learning_rate = schedule_(step_ - 1);
   step.skipped = !update(step);
   tokens_ += step.tokens;
   return step;
 }
 
-Trainer::Counts Trainer::count(const std::vector<Batch>& micro_batches) {
-  Counts own;
+// The next step's batches, and what ranks have to agree on about it, once.
+Trainer::Upcoming& Trainer::upcoming() {
+  if (upcoming_) return *upcoming_;
+  upcoming_.emplace();
+  upcoming_->micro_batches = batches_->next();
+  double masked = 0, tokens = 0, pairs = 0;
+  for (const Batch& batch : upcoming_->micro_batches) {
+    masked += static_cast<double>(batch.labels.numel());
+    tokens += static_cast<double>(batch.tokens);
+    if (batch.pair_rows.defined()) pairs += static_cast<double>(batch.pair_rows.numel());
+  }
+  const double told = context_.stop.received() != 0 ? 1 : 0;
+  const auto sums = context_.communicator.sum(std::vector<double>{masked, tokens, pairs, told});
+  upcoming_->counts = {sums[0], sums[1], sums[2]};
+  upcoming_->stop = sums[3] > 0;
+  return *upcoming_;
+}
+
+void Trainer::use(const std::vector<Batch>& micro_batches) {
   for (const Batch& batch : micro_batches) {
-    own.masked += static_cast<double>(batch.labels.numel());
-    own.tokens += static_cast<double>(batch.tokens);
-    if (batch.pair_rows.defined()) own.pairs += static_cast<double>(batch.pair_rows.numel());
     masks_hash_ += batch.masks_hash;
     for (Ledger& ledger : ledgers_) ledger.record(batch);
   }
-  const auto sums =
-      context_.communicator.sum(std::vector<double>{own.masked, own.tokens, own.pairs});
-  return {sums[0], sums[1], sums[2]};
 }
 
 void Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts,
@@ -316,8 +307,10 @@ bool Trainer::update(StepRecord& step) {
   if (scaler_) scaler_->finite();
   optimizer_->step(step.learning_rate, step_);
   if (average_) average_->update();
+  // First what ranks exchange before the next forward pass, which else would wait for all that
+  // publish() sends.
+  if (step_ < last_step_) upcoming();
   trained_->publish();
-  trained_->wait();
   return true;
 }
 
@@ -379,13 +372,21 @@ std::vector<Evaluation> Trainer::evaluations() {
   return results;
 }
 
+// The model computes with the average of the weights instead of them, or with them again.
+void Trainer::swap_average() {
+  trained_->wait();
+  average_->swap();
+  trained_->publish();
+}
+
 void Trainer::validate_now() {
   const double started = now_seconds();
   const std::vector<Evaluation> results = evaluations();
   std::optional<Evaluation> of_average;
   if (average_) {
-    const AverageAtWork at_work(*average_, *trained_);
+    swap_average();
     of_average = combined(evaluations());
+    swap_average();
   }
   const double seconds = now_seconds() - started;
   log_.validation(step_, results, of_average, seconds);
@@ -394,6 +395,7 @@ void Trainer::validate_now() {
 
 void Trainer::probe_now() {
   const double started = now_seconds();
+  trained_->wait();
   on_rank_zero(context_.communicator, [&] {
     const HeldOutProbe probe =
         probe_held_out(*model_, *context_.held_out.front(), context_.config.data, context_.device);

@@ -78,7 +78,6 @@ class Trainer {
   void probe_now();
   void save();
 
-  bool stop_agreed();
   bool has_time();
   void cool_down(const CooldownSpan& span);
   bool is_cooling_down() const { return cooldown_.steps > 0 && step_ >= cooldown_.begin; }
@@ -86,7 +85,13 @@ class Trainer {
   struct Counts {
     double masked = 0, tokens = 0, pairs = 0;
   };
-  Counts count(const std::vector<Batch>& micro_batches);
+  struct Upcoming {
+    std::vector<Batch> micro_batches;
+    Counts counts;
+    bool stop = false;  // a rank was told to
+  };
+  Upcoming& upcoming();
+  void use(const std::vector<Batch>& micro_batches);
   void accumulate(std::vector<Batch>& micro_batches, const Counts& counts, StepRecord& step);
   bool update(StepRecord& step);
   void skip(const StepRecord& step);
@@ -96,6 +101,7 @@ class Trainer {
   void take_up_tensors(const std::optional<Checkpoint>& checkpoint);
   std::vector<Evaluation> evaluations();
   void require_equal_replicas();
+  void swap_average();
   RunProgress progress() const { return {step_, tokens_}; }
   bool is_logged() const { return due(context_.config.train.log_every) || step_ == last_step_; }
   bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
@@ -116,6 +122,7 @@ class Trainer {
   std::unique_ptr<CheckpointStore> store_;  // rank 0
   std::shared_ptr<const SampleOrder> order_;
   std::unique_ptr<BatchStream> batches_;
+  std::optional<Upcoming> upcoming_;
   BatchStream::Waits recorded_waits_;
   std::vector<Ledger> ledgers_;  // of each corpus
 

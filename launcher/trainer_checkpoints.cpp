@@ -68,6 +68,7 @@ RunState Trainer::current_state() const {
 }
 
 void Trainer::require_equal_replicas() {
+  trained_->wait();
   std::uint64_t hash = 0;
   for (const torch::Tensor& tensor : model_->parameters()) hash = hash * 31 + bit_hash(tensor);
   if (average_ && trained_->exchange() == nullptr) {

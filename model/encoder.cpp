@@ -88,10 +88,16 @@ torch::Tensor Encoder::forward(torch::Tensor hidden,
   TORCH_CHECK(terms_of_layer.size() == layers_.size());
   const std::size_t plain_layers = layers_.size() - (decoder != nullptr ? 1 : 0);
   for (std::size_t i = 0; i < plain_layers; ++i) {
+    if (gate_) {
+      gate_(static_cast<std::int64_t>(i));
+    }
     hidden = apply(i, hidden, {}, terms_of_layer[i], layout, observer);
   }
   if (decoder == nullptr) {
     return hidden;
+  }
+  if (gate_) {
+    gate_(static_cast<std::int64_t>(plain_layers));
   }
   const torch::Tensor memory = hidden;
   hidden = decoder->queries(memory, layout);

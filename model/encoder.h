@@ -12,7 +12,9 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "model/encoder_layer.h"
@@ -50,6 +52,8 @@ class Encoder : public torch::nn::Module {
                         const TokenLayout& layout, const MaskDecoder* decoder,
                         AttentionObserver* observer) const;
 
+  // `gate` is called with the number of each layer before a forward pass enters it.
+  void before_layers(std::function<void(std::int64_t)> gate) { gate_ = std::move(gate); }
   // What is recomputed from now on, one entry per layer.
   void recompute(const std::vector<Recomputed>& layers);
   const EncoderLayer& layer(std::size_t index) const { return *layers_.at(index); }
@@ -61,6 +65,7 @@ class Encoder : public torch::nn::Module {
 
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
   std::vector<Recomputed> recomputed_;
+  std::function<void(std::int64_t)> gate_;  // or none
 };
 
 }  // namespace tupelo

@@ -174,6 +174,13 @@ struct RobertaForMaskedLm::State {
   std::shared_ptr<Pooler> pooler;  // or nullptr, both
   std::shared_ptr<SentenceOrderHead> sentence_order_head;
   AttentionObserver* observer = nullptr;
+  std::function<void(std::int64_t)> gate;  // or none
+
+  void enter(std::int64_t layer) const {
+    if (gate) {
+      gate(layer);
+    }
+  }
 
   ComplexScores complex_scores() const {
     return embeddings->position() ? embeddings->position()->complex_scores() : ComplexScores::kNone;
@@ -275,10 +282,12 @@ torch::Tensor RobertaForMaskedLm::hidden_states(const torch::Tensor& input_ids,
 torch::Tensor RobertaForMaskedLm::hidden_states(const torch::Tensor& input_ids,
                                                 const TokenLayout& layout) {
   State& state = *state_;
+  state.enter(-1);
   const std::vector<AttentionTerms> terms_of_layer = terms_of_layers(layout.longest());
   const torch::Tensor hidden =
       state.encoder->forward(state.embeddings->forward(input_ids, layout), terms_of_layer, layout,
                              state.mask_decoder.get(), state.observer);
+  state.enter(state.options.layers);
   const auto& position = state.embeddings->position();
   return position ? position->collapse(hidden) : hidden;
 }
@@ -326,6 +335,11 @@ SentenceOrderOutput RobertaForMaskedLm::sentence_order_loss_of(const torch::Tens
 void RobertaForMaskedLm::recompute(const RecomputePolicy& policy) {
   state_->options.recompute = policy.to_string();
   state_->encoder->recompute(policy.layers);
+}
+
+void RobertaForMaskedLm::before_use(std::function<void(std::int64_t layer)> gate) {
+  state_->gate = gate;
+  state_->encoder->before_layers(std::move(gate));
 }
 
 const ModelOptions& RobertaForMaskedLm::options() const { return state_->options; }

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -125,6 +126,11 @@ class RobertaForMaskedLm : public torch::nn::Module {
 
   // What is recomputed from now on; options().recompute says it too.
   void recompute(const RecomputePolicy& policy);
+
+  // `gate` is called in every forward pass before parameters are used: with -1 before those of
+  // embeddings, position encodings and mask decoder, with each layer's number before it, and with
+  // the number of layers before the heads.
+  void before_use(std::function<void(std::int64_t layer)> gate);
 
   // The observer, nullptr for none, sees every forward pass from now on, except attention that is
   // recomputed. The caller owns it and takes it back before it dies.

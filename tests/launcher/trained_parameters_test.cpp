@@ -274,7 +274,6 @@ TEST(TrainedParameters, GroupsOfHosts) {
 TEST(TrainedParameters, MemoryOfARankShrinksWithTheWorld) {
   for (const int size : {1, 2, 4}) {
     on_ranks({size, "world"}, [&](const ShardGroups& groups) {
-      Communicator& communicator = groups.world;
       Rank rank(groups, train_options({size, "world"}, "bf16"), optimizer_of("adamw"), 3);
       std::size_t elements = 0;
       for (const torch::Tensor& parameter : rank.model.parameters()) elements += parameter.numel();
