@@ -43,16 +43,4 @@ class WeightAverage {
   std::int64_t updates_ = 0;
 };
 
-// The average in place of the weights, for as long as the object lives.
-class AverageInPlace {
- public:
-  explicit AverageInPlace(WeightAverage& average) : average_(average) { average_.swap(); }
-  ~AverageInPlace() { average_.swap(); }
-  AverageInPlace(const AverageInPlace&) = delete;
-  AverageInPlace& operator=(const AverageInPlace&) = delete;
-
- private:
-  WeightAverage& average_;
-};
-
 }  // namespace tupelo

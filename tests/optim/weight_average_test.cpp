@@ -69,11 +69,10 @@ TEST(WeightAverage, TakesThePlaceOfTheWeightsAndLeavesIt) {
   const torch::Tensor weight = parameters[0].tensor.detach().clone();
   const torch::Tensor mean = average.tensors()[0].second.clone();
   ASSERT_FALSE(torch::equal(weight, mean));
-  {
-    const AverageInPlace in_place(average);
-    EXPECT_TRUE(same_bits(parameters[0].tensor, mean));
-    EXPECT_TRUE(same_bits(average.tensors()[0].second, weight));
-  }
+  average.swap();
+  EXPECT_TRUE(same_bits(parameters[0].tensor, mean));
+  EXPECT_TRUE(same_bits(average.tensors()[0].second, weight));
+  average.swap();
   EXPECT_TRUE(same_bits(parameters[0].tensor, weight));
   EXPECT_TRUE(same_bits(average.tensors()[0].second, mean));
 }
