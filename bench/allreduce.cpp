@@ -11,7 +11,7 @@
 #include "bench/arguments.h"
 #include "bench/samples.h"
 #include "distributed/backends.h"
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 
 namespace tupelo::bench {
 namespace {
@@ -126,7 +126,7 @@ void run_local(const Arguments& arguments) {
 }
 
 // Ranks 0, 1, 2, ... on hosts of as many ranks as asked for; 0: where they are.
-std::vector<int> placement(const MpiRuntime& runtime, std::int64_t ranks_per_host) {
+std::vector<int> placement(const Runtime& runtime, std::int64_t ranks_per_host) {
   if (ranks_per_host == 0) return runtime.host_of_rank();
   std::vector<int> hosts;
   for (int rank = 0; rank < runtime.world_size(); ++rank) {
@@ -141,7 +141,7 @@ void library_sum(const torch::Tensor& tensor) {
                 MPI_SUM, MPI_COMM_WORLD);
 }
 
-void run_mpi(const MpiRuntime& runtime, const Arguments& arguments) {
+void run_mpi(const Runtime& runtime, const Arguments& arguments) {
   const std::map<std::string, Route> routes = {{"messages", Route::kMessages},
                                                {"shared", Route::kShared},
                                                {"hierarchical", Route::kHierarchical}};
@@ -169,7 +169,7 @@ void run_mpi(const MpiRuntime& runtime, const Arguments& arguments) {
 void run(const Arguments& arguments) {
   const std::string& backend = arguments.text("--backend");
   if (backend == "local") return run_local(arguments);
-  const MpiRuntime runtime;
+  const Runtime runtime;
   if (backend == "mpi") return run_mpi(runtime, arguments);
   if (backend != "nccl") throw std::invalid_argument("--backend is local, mpi or nccl");
   const int device = runtime.local_rank();

@@ -8,7 +8,7 @@
 #include "bench/samples.h"
 #include "distributed/backends.h"
 #include "distributed/gradient_reducer.h"
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 
 namespace tupelo::bench {
 namespace {
@@ -67,7 +67,7 @@ struct Variant {
 
 class Benchmark {
  public:
-  Benchmark(const MpiRuntime& runtime, const Arguments& arguments)
+  Benchmark(const Runtime& runtime, const Arguments& arguments)
       : arguments_(arguments),
         stack_(arguments),
         alone_(std::move(make_local_world(1).front())),
@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
                                {"--bucket-bytes", "4194304"},
                                {"--steps", "2"},
                                {"--rounds", "9"}});
-    const tupelo::MpiRuntime runtime;
+    const tupelo::Runtime runtime;
     tupelo::bench::Benchmark(runtime, arguments).run();
   } catch (const std::exception& error) {
     std::cerr << "overlap: " << error.what() << "\n";

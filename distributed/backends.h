@@ -10,7 +10,7 @@
 
 namespace tupelo {
 
-class MpiRuntime;
+class Runtime;
 
 // How the mpi backend moves bytes.
 enum class Route {
@@ -65,8 +65,14 @@ std::vector<std::unique_ptr<Communicator>> make_local_world(int world_size,
 //
 // Throws std::invalid_argument for kShared over several hosts, CommunicationError when memory that
 // was asked for (kShared, kHierarchical) cannot be shared.
-std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
+std::unique_ptr<Communicator> make_mpi_communicator(const Runtime& runtime,
                                                     CommunicatorOptions options = {});
+
+// For tensors on the CPU, by whatever way the ranks of `runtime` found each other: MPI, or the
+// store of a Rendezvous, which is meant for a few numbers. On the same terms as
+// make_mpi_communicator().
+std::unique_ptr<Communicator> make_host_communicator(const Runtime& runtime,
+                                                     CommunicatorOptions options = {});
 
 // NCCL over the devices `device_index` of the ranks of `runtime`, which is used to hand round the
 // NCCL id before anything else runs. Throws std::invalid_argument in a build without CUDA.
@@ -75,7 +81,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
 // thread has queued on its current stream. wait() makes the current stream wait, not the host; a
 // watchdog thread keeps the deadlines and aborts NCCL when one passes, and the next call throws.
 // For results that are the same bits run after run set NCCL_ALGO to a list without NVLS.
-std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime& runtime, int device_index,
+std::unique_ptr<Communicator> make_nccl_communicator(const Runtime& runtime, int device_index,
                                                      CommunicatorOptions options = {});
 
 // True when this build carries the NCCL backend.

@@ -1,12 +1,10 @@
 // A rank among those that its communicator spans. Internal to distributed/.
 #pragma once
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <vector>
-
-#include "distributed/mpi_runtime.h"
 
 namespace tupelo {
 
@@ -14,13 +12,17 @@ struct Group {
   int place = 0;
   int size = 1;
 
-  // `members` as in CommunicatorOptions.
-  static Group of(const std::vector<int>& members, const MpiRuntime& runtime) {
-    if (members.empty()) return {runtime.rank(), runtime.world_size()};
-    const auto own = std::find(members.begin(), members.end(), runtime.rank());
-    TORCH_CHECK(own != members.end(), "rank ", runtime.rank(), " is not among the members ",
-                "of the group it asks for");
+  // `members` as in CommunicatorOptions, without the empty one; `rank` of the runtime.
+  static Group of(const std::vector<int>& members, int rank) {
+    const auto own = std::find(members.begin(), members.end(), rank);
+    if (own == members.end()) {
+      throw std::logic_error("rank " + std::to_string(rank) +
+                             " is not among the members of the group that it asks for");
+    }
     return {static_cast<int>(own - members.begin()), static_cast<int>(members.size())};
+  }
+  static Group of(const std::vector<int>& members, int rank, int world_size) {
+    return members.empty() ? Group{rank, world_size} : of(members, rank);
   }
 };
 

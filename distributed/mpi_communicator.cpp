@@ -15,8 +15,9 @@
 #include "distributed/host_collectives.h"
 #include "distributed/mpi_collectives.h"
 #include "distributed/mpi_exchange.h"
-#include "distributed/mpi_runtime.h"
 #include "distributed/patience.h"
+#include "distributed/rendezvous.h"
+#include "distributed/runtime.h"
 #include "distributed/shared_window.h"
 #include "distributed/solo_communicator.h"
 #include "distributed/topology.h"
@@ -39,7 +40,7 @@ struct Job {
 
 // What the thread works with; never freed after a failure, since messages may still arrive.
 struct Engine {
-  Engine(const MpiRuntime& runtime, const CommunicatorOptions& options,
+  Engine(const Runtime& runtime, const CommunicatorOptions& options,
          const std::shared_ptr<std::atomic<int>>& waiters)
       : patience(runtime.rank(), options.timeout, waiters), exchange(runtime, patience) {
     if (!options.members.empty()) {
@@ -65,7 +66,7 @@ struct Engine {
   std::string route;
 
  private:
-  void choose_way(const MpiRuntime& runtime, const Topology& topology, Route wanted) {
+  void choose_way(const Runtime& runtime, const Topology& topology, Route wanted) {
     const bool is_useful = topology.host_count() == 1 || topology.has_shared_host();
     if (wanted == Route::kMessages || (wanted == Route::kAuto && !is_useful)) {
       return use_messages("mpi in messages");
@@ -88,7 +89,7 @@ struct Engine {
     way = std::make_unique<HostCollectives>(exchange, topology, std::move(window));
   }
 
-  std::unique_ptr<SharedWindow> open_window(const MpiRuntime& runtime, const Topology& topology,
+  std::unique_ptr<SharedWindow> open_window(const Runtime& runtime, const Topology& topology,
                                             std::string& refusal) {
     patience.begin("creation of shared memory", 0);
     try {
@@ -134,10 +135,10 @@ class MpiWork : public Work {
 
 class MpiCommunicator : public CollectiveCommunicator {
  public:
-  MpiCommunicator(const MpiRuntime& runtime, const CommunicatorOptions& options)
+  MpiCommunicator(const Runtime& runtime, const CommunicatorOptions& options)
       : runtime_(runtime),
         exceptions_at_start_(std::uncaught_exceptions()),
-        group_(Group::of(options.members, runtime)),
+        group_(Group::of(options.members, runtime.rank(), runtime.world_size())),
         engine_(std::make_unique<Engine>(runtime, options, waiters_)),
         route_(engine_->route),
         thread_([this] { work_off(); }) {}
@@ -207,7 +208,7 @@ class MpiCommunicator : public CollectiveCommunicator {
     for (const auto& each : waiting) each->finish(failure);
   }
 
-  const MpiRuntime& runtime_;
+  const Runtime& runtime_;
   const int exceptions_at_start_;
   std::shared_ptr<std::atomic<int>> waiters_ = std::make_shared<std::atomic<int>>(0);
   const Group group_;
@@ -224,12 +225,19 @@ class MpiCommunicator : public CollectiveCommunicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
+std::unique_ptr<Communicator> make_mpi_communicator(const Runtime& runtime,
                                                     CommunicatorOptions options) {
   if (runtime.world_size() == 1 || options.members.size() == 1) {
     return make_solo_communicator("mpi");
   }
   return std::make_unique<MpiCommunicator>(runtime, options);
+}
+
+std::unique_ptr<Communicator> make_host_communicator(const Runtime& runtime,
+                                                     CommunicatorOptions options) {
+  if (Rendezvous* rendezvous = runtime.rendezvous()) return rendezvous->make_communicator(options);
+  if (runtime.is_initialized()) return make_mpi_communicator(runtime, options);
+  return std::move(make_local_world(1, options).front());
 }
 
 }  // namespace tupelo

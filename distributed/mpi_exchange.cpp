@@ -7,12 +7,12 @@
 #include "distributed/mpi_check.h"
 
 namespace tupelo {
-MpiExchange::MpiExchange(const MpiRuntime& runtime, Patience& patience)
+MpiExchange::MpiExchange(const Runtime& runtime, Patience& patience)
     : rank_(runtime.rank()), world_size_(runtime.world_size()), patience_(patience) {
   duplicate_world(runtime);
 }
 
-void MpiExchange::duplicate_world(const MpiRuntime& runtime) {
+void MpiExchange::duplicate_world(const Runtime& runtime) {
   patience_.begin("creation of the communicator", 0);
   auto duplicate = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   requests_.resize(1);

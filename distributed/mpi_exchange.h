@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "distributed/mpi_runtime.h"
 #include "distributed/patience.h"
+#include "distributed/runtime.h"
 
 namespace tupelo {
 
@@ -23,7 +23,7 @@ struct MpiMessage {
 class MpiExchange {
  public:
   // `patience` must outlive it.
-  MpiExchange(const MpiRuntime& runtime, Patience& patience);
+  MpiExchange(const Runtime& runtime, Patience& patience);
   ~MpiExchange();
   MpiExchange(const MpiExchange&) = delete;
   MpiExchange& operator=(const MpiExchange&) = delete;
@@ -41,7 +41,7 @@ class MpiExchange {
                 Patience::Wait wait = Patience::Wait::kForTheCulprit);
 
  private:
-  void duplicate_world(const MpiRuntime& runtime);
+  void duplicate_world(const Runtime& runtime);
   void post(const MpiMessage& message, bool is_send);
   void complete_some();
   void check_arrival(std::size_t request, const MPI_Status& status, int result) const;

@@ -9,9 +9,9 @@
 #include "distributed/backends.h"
 #include "distributed/collective.h"
 #include "distributed/group.h"
-#include "distributed/mpi_runtime.h"
 #include "distributed/nccl_handle.h"
 #include "distributed/nccl_watchdog.h"
+#include "distributed/runtime.h"
 
 namespace tupelo {
 namespace {
@@ -74,10 +74,10 @@ ncclResult_t call_nccl(const Collective& collective, ncclComm_t communicator, cu
   return ncclInvalidArgument;
 }
 
-// Where the id is made and handed round: the last that is done with MPI, which must not be called
+// Where the id is made and handed round. The last that is done with MPI, which must not be called
 // while NCCL kernels are in flight.
-std::string agree_on_id(const MpiRuntime& runtime, CommunicatorOptions options) {
-  const auto messenger = make_mpi_communicator(runtime, options);
+std::string agree_on_id(const Runtime& runtime, CommunicatorOptions options) {
+  const auto messenger = make_host_communicator(runtime, options);
   return messenger->broadcast(messenger->rank() == 0 ? NcclHandle::make_id() : std::string(), 0);
 }
 
@@ -112,9 +112,9 @@ class NcclWork : public Work {
 
 class NcclCommunicator : public CollectiveCommunicator {
  public:
-  NcclCommunicator(const MpiRuntime& runtime, int device_index, CommunicatorOptions options)
-      : rank_(Group::of(options.members, runtime).place),
-        world_size_(Group::of(options.members, runtime).size),
+  NcclCommunicator(const Runtime& runtime, int device_index, CommunicatorOptions options)
+      : rank_(Group::of(options.members, runtime.rank(), runtime.world_size()).place),
+        world_size_(Group::of(options.members, runtime.rank(), runtime.world_size()).size),
         timeout_(options.timeout),
         device_(checked_device(device_index)),
         exceptions_at_start_(std::uncaught_exceptions()),
@@ -198,7 +198,7 @@ class NcclCommunicator : public CollectiveCommunicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime& runtime, int device_index,
+std::unique_ptr<Communicator> make_nccl_communicator(const Runtime& runtime, int device_index,
                                                      CommunicatorOptions options) {
   return std::make_unique<NcclCommunicator>(runtime, device_index, options);
 }

@@ -4,7 +4,7 @@
 
 namespace tupelo {
 
-std::unique_ptr<Communicator> make_nccl_communicator(const MpiRuntime&, int, CommunicatorOptions) {
+std::unique_ptr<Communicator> make_nccl_communicator(const Runtime&, int, CommunicatorOptions) {
   throw std::invalid_argument(
       "this build has no nccl backend: use local or mpi, or build the cuda preset");
 }

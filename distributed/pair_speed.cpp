@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "distributed/mpi_exchange.h"
-#include "distributed/mpi_runtime.h"
 #include "distributed/patience.h"
+#include "distributed/runtime.h"
 
 namespace tupelo {
 namespace {
@@ -52,7 +52,7 @@ double best_exchange(MpiExchange& exchange, Patience& patience, int peer, std::u
 
 }  // namespace
 
-std::vector<PairSpeed> measure_pairs(const MpiRuntime& runtime, const std::vector<int>& ranks,
+std::vector<PairSpeed> measure_pairs(const Runtime& runtime, const std::vector<int>& ranks,
                                      std::size_t bytes, int repetitions, std::size_t most_partners,
                                      std::chrono::milliseconds timeout) {
   std::vector<PairSpeed> result;

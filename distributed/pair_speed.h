@@ -7,7 +7,7 @@
 
 namespace tupelo {
 
-class MpiRuntime;
+class Runtime;
 
 struct PairSpeed {
   int peer = 0;
@@ -20,7 +20,7 @@ struct PairSpeed {
 // more, up to `repetitions`, while they fit into a fifth of a second.
 // Collective over all ranks of `runtime`, whether named or not. Empty where there is no MPI.
 // Throws CommunicationError; the communicators of the run stay usable only if nothing is thrown.
-std::vector<PairSpeed> measure_pairs(const MpiRuntime& runtime, const std::vector<int>& ranks,
+std::vector<PairSpeed> measure_pairs(const Runtime& runtime, const std::vector<int>& ranks,
                                      std::size_t bytes, int repetitions, std::size_t most_partners,
                                      std::chrono::milliseconds timeout);
 

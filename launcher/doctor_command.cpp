@@ -64,7 +64,7 @@ std::optional<Finding> configure(Session& session, const CommandLine& line) {
 }
 
 ProcessReport own_report(Session& session, const std::filesystem::path& folder) {
-  const MpiRuntime& runtime = session.runtime();
+  const Runtime& runtime = session.runtime();
   ProcessReport report = report_process(folder);
   report.rank = runtime.rank();
   report.local_rank = runtime.local_rank();
@@ -134,6 +134,7 @@ std::vector<LinkTime> link_times(Session& session, const Diagnosis& diagnosis,
 // A processor that does something else at the wrong moment looks like a slow link: what looks slow
 // is measured again, as long as there is time, and the best counts.
 void measure_links(Session& session, Diagnosis& diagnosis) {
+  if (!session.runtime().is_initialized()) return;  // pairs talk through MPI
   constexpr double kEnoughSeconds = 6;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<int> ranks = speakers(diagnosis.reports);

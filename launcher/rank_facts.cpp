@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "distributed/backends.h"
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 #include "launcher/exit_codes.h"
 #include "launcher/loaded_code.h"
 
@@ -57,7 +57,7 @@ Facts program_facts() {
   Facts facts = {
       {"the tupelo program (SHA-256)", program_digest(), "start the same program file everywhere"},
       {"LibTorch", TORCH_VERSION, install},
-      {"the MPI library", MpiRuntime::library_version(), install}};
+      {"the MPI library", Runtime::library_version(), install}};
   if (nccl_is_available()) facts.push_back({"NCCL", nccl_version(), install});
   for (const LoadedLibrary& library : loaded_libraries()) {
     facts.push_back({"the build of " + library.name, library.build, install});

@@ -25,14 +25,13 @@ const std::map<std::string, Route> kRoutes = {{"auto", Route::kAuto},
                                               {"shared", Route::kShared},
                                               {"hierarchical", Route::kHierarchical}};
 
-std::unique_ptr<Communicator> cpu_communicator(const MpiRuntime& runtime,
-                                               CommunicatorOptions options) {
-  if (runtime.is_initialized()) return make_mpi_communicator(runtime, options);
-  return std::move(make_local_world(1, options).front());
-}
-
-torch::Device choose_device(const std::string& wanted, const MpiRuntime& runtime) {
+torch::Device choose_device(const std::string& wanted, const Runtime& runtime) {
   const int devices = static_cast<int>(torch::cuda::device_count());
+  if (wanted == "cpu" && runtime.rendezvous() != nullptr) {
+    throw std::invalid_argument(
+        "device cpu is asked for, but on processors ranks find each other through MPI, and "
+        "torchrun or a launcher like it started this process: use mpirun or srun --mpi=pmix");
+  }
   if (wanted == "cpu" || (wanted == "auto" && devices == 0)) return torch::kCPU;
   if (devices == 0) {
     throw std::invalid_argument(
@@ -50,7 +49,7 @@ torch::Device choose_device(const std::string& wanted, const MpiRuntime& runtime
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(runtime.local_rank()));
 }
 
-int choose_threads(int wanted, const MpiRuntime& runtime) {
+int choose_threads(int wanted, const Runtime& runtime) {
   if (wanted > 0) return wanted;
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return at::get_num_threads();
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -59,7 +58,7 @@ int choose_threads(int wanted, const MpiRuntime& runtime) {
 
 }  // namespace
 
-Session::Session() : control_(cpu_communicator(runtime_, {})) {}
+Session::Session() : control_(make_host_communicator(runtime_)) {}
 
 void Session::configure(const std::string& device, int threads, int timeout_seconds,
                         const std::string& collectives, const std::string& shard_optimizer) {
@@ -92,7 +91,7 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
 
 std::unique_ptr<Communicator> Session::make_communicator(const CommunicatorOptions& options) const {
   if (device_.is_cuda()) return make_nccl_communicator(runtime_, device_.index(), options);
-  return cpu_communicator(runtime_, options);
+  return make_host_communicator(runtime_, options);
 }
 
 ShardGroups Session::shard_groups() {
@@ -120,7 +119,7 @@ ExitCode in_session(const Verb& verb, const std::vector<std::string>& words,
     if (session.is_first()) std::cerr << "error: " << printable(error.what()) << std::endl;
     return error.code();
   } catch (const std::exception& error) {
-    MpiRuntime& runtime = session.runtime();
+    Runtime& runtime = session.runtime();
     const ExitCode code = exit_code_of(error);
     const bool alone = runtime.world_size() == 1;
     std::cerr << "error: " << (alone ? "" : "rank " + std::to_string(runtime.rank()) + ": ")

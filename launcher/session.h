@@ -10,7 +10,7 @@
 
 #include "distributed/backends.h"
 #include "distributed/communicator.h"
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 #include "launcher/command_line.h"
 #include "launcher/exit_codes.h"
 #include "launcher/shard_groups.h"
@@ -22,7 +22,7 @@ class Session {
  public:
   Session();
 
-  MpiRuntime& runtime() { return runtime_; }
+  Runtime& runtime() { return runtime_; }
   // CPU collectives, there from the start: agreement on configuration and errors.
   Communicator& control() { return *control_; }
   // Collectives for training on the chosen device: the control communicator on a CPU, NCCL on CUDA.
@@ -44,7 +44,7 @@ class Session {
  private:
   std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options) const;
 
-  MpiRuntime runtime_;
+  Runtime runtime_;
   std::unique_ptr<Communicator> control_;
   std::unique_ptr<Communicator> data_;
   std::string shard_optimizer_ = "none";

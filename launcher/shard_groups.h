@@ -18,7 +18,7 @@ struct ShardGroups {
 };
 
 // By rank: the ranks of its host, in order; and the ranks at its place on all hosts, in the order
-// of hosts. `host_of_rank` as MpiRuntime gives it. Throws std::invalid_argument when hosts do not
+// of hosts. `host_of_rank` as Runtime gives it. Throws std::invalid_argument when hosts do not
 // run equally many ranks, naming `hosts` (by rank) that differ.
 struct NodeGroups {
   std::vector<int> neighbours, peers;

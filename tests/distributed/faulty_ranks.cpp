@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "distributed/backends.h"
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 
 namespace tupelo {
 namespace {
@@ -31,7 +31,7 @@ const std::map<std::string, Route> kRoutes = {{"auto", Route::kAuto},
                                               {"hierarchical", Route::kHierarchical}};
 
 struct Job {
-  const MpiRuntime& runtime;
+  const Runtime& runtime;
   Route route;
 
   // In a hierarchy the last rank is on a host of its own.
@@ -220,7 +220,7 @@ const std::map<std::string, int (*)(const Job&)> kScenarios = {
 
 int main(int, char** argv) {
   try {
-    const tupelo::MpiRuntime runtime;
+    const tupelo::Runtime runtime;
     return tupelo::kScenarios.at(argv[1])({runtime, tupelo::kRoutes.at(argv[2])});
   } catch (const std::exception& error) {
     std::cout << "main: " << error.what() << "\n" << std::flush;

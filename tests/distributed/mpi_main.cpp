@@ -8,7 +8,7 @@
 namespace tupelo::testing {
 namespace {
 
-const MpiRuntime* current_runtime = nullptr;
+const Runtime* current_runtime = nullptr;
 
 // What failed, said by the rank that it failed on; mpirun mixes the output of all ranks.
 class FailureReport : public ::testing::EmptyTestEventListener {
@@ -22,7 +22,7 @@ class FailureReport : public ::testing::EmptyTestEventListener {
 };
 
 int run(int argc, char** argv) {
-  const MpiRuntime runtime;
+  const Runtime runtime;
   current_runtime = &runtime;
   // World sizes are parameters of the tests, so the world comes first.
   ::testing::InitGoogleTest(&argc, argv);
@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-const MpiRuntime& mpi_runtime() { return *current_runtime; }
+const Runtime& mpi_runtime() { return *current_runtime; }
 
 }  // namespace tupelo::testing
 

@@ -1,11 +1,11 @@
 // main() of test programs that run under mpirun.
 #pragma once
 
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 
 namespace tupelo::testing {
 
 // The runtime that main() made.
-const MpiRuntime& mpi_runtime();
+const Runtime& mpi_runtime();
 
 }  // namespace tupelo::testing

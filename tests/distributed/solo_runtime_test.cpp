@@ -6,7 +6,7 @@
 #include <string>
 
 #include "distributed/backends.h"
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 
 namespace tupelo {
 namespace {
@@ -23,8 +23,8 @@ class SoloRuntime : public ::testing::Test {
 };
 
 TEST_F(SoloRuntime, IsAWorldOfOneWithoutMpi) {
-  const MpiRuntime runtime;
-  EXPECT_FALSE(MpiRuntime::started_by_launcher());
+  const Runtime runtime;
+  EXPECT_FALSE(Runtime::started_by_launcher());
   EXPECT_FALSE(runtime.is_initialized());
   EXPECT_EQ(runtime.rank(), 0);
   EXPECT_EQ(runtime.world_size(), 1);
@@ -35,7 +35,7 @@ TEST_F(SoloRuntime, IsAWorldOfOneWithoutMpi) {
 }
 
 TEST_F(SoloRuntime, HasAnMpiCommunicatorOfOne) {
-  const MpiRuntime runtime;
+  const Runtime runtime;
   const auto communicator = make_mpi_communicator(runtime);
   EXPECT_EQ(communicator->backend(), "mpi");
   EXPECT_EQ(communicator->world_size(), 1);
@@ -43,30 +43,30 @@ TEST_F(SoloRuntime, HasAnMpiCommunicatorOfOne) {
 }
 
 TEST_F(SoloRuntime, NcclIsThereOrSaysSo) {
-  const MpiRuntime runtime;
+  const Runtime runtime;
   EXPECT_THROW(make_nccl_communicator(runtime, nccl_is_available() ? 1000 : 0),
                std::invalid_argument);
 }
 
 TEST_F(SoloRuntime, OnlyTasksOfALauncherCount) {
   setenv("SLURM_STEP_NUM_TASKS", "2", 1);
-  EXPECT_FALSE(MpiRuntime::started_by_launcher()) << "a batch script";
+  EXPECT_FALSE(Runtime::started_by_launcher()) << "a batch script";
   setenv("SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1", 1);
-  EXPECT_TRUE(MpiRuntime::started_by_launcher()) << "a task of srun";
+  EXPECT_TRUE(Runtime::started_by_launcher()) << "a task of srun";
   setenv("SLURM_STEP_NUM_TASKS", "1", 1);
-  EXPECT_FALSE(MpiRuntime::started_by_launcher()) << "an interactive shell of srun";
+  EXPECT_FALSE(Runtime::started_by_launcher()) << "an interactive shell of srun";
   setenv("PMIX_RANK", "0", 1);
-  EXPECT_TRUE(MpiRuntime::started_by_launcher());
+  EXPECT_TRUE(Runtime::started_by_launcher());
 }
 
 TEST_F(SoloRuntime, RefusesToBeOneOfSeveralWithoutMpi) {
   setenv("RANK", "1", 1);
-  EXPECT_EQ(MpiRuntime().world_size(), 1) << "nobody says how many there are";
+  EXPECT_EQ(Runtime().world_size(), 1) << "nobody says how many there are";
   setenv("WORLD_SIZE", "1", 1);
-  EXPECT_EQ(MpiRuntime().world_size(), 1);
+  EXPECT_EQ(Runtime().world_size(), 1);
   setenv("WORLD_SIZE", "4", 1);
   try {
-    MpiRuntime();
+    Runtime();
     FAIL() << "four runs would take themselves for the only one";
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("mpirun -np 4"), std::string::npos) << error.what();
@@ -74,13 +74,13 @@ TEST_F(SoloRuntime, RefusesToBeOneOfSeveralWithoutMpi) {
 }
 
 TEST_F(SoloRuntime, NamesTheMpiLibrary) {
-  const std::string version = MpiRuntime::library_version();
+  const std::string version = Runtime::library_version();
   EXPECT_GT(version.size(), 3u);
   EXPECT_EQ(version.find_first_of(",\n"), std::string::npos) << version;
 }
 
 TEST_F(SoloRuntime, AbortEndsTheProcessWithItsCode) {
-  EXPECT_EXIT(MpiRuntime().abort(75), ::testing::ExitedWithCode(75), "");
+  EXPECT_EXIT(Runtime().abort(75), ::testing::ExitedWithCode(75), "");
 }
 
 }  // namespace

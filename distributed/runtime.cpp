@@ -1,5 +1,6 @@
-#include "distributed/mpi_runtime.h"
+#include "distributed/runtime.h"
 
+#include <torch/cuda.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,7 +10,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "distributed/backends.h"
 #include "distributed/mpi_check.h"
+#include "distributed/rendezvous.h"
 
 namespace tupelo {
 namespace {
@@ -33,18 +36,23 @@ int launched_tasks() {
   return slurm_step_tasks();
 }
 
-// torchrun and its like: every process would take itself for a run of its own.
-void refuse_other_launchers() {
-  const char* rank = std::getenv("RANK");
-  const int tasks = number_from("WORLD_SIZE");
-  if (rank == nullptr || tasks <= 1) return;
-  const std::string world = std::to_string(tasks);
+// Without a device that NCCL serves, ranks need MPI.
+void require_devices(const RankPlace& place) {
+  if (nccl_is_available() && torch::cuda::is_available()) return;
+  const std::string world = std::to_string(place.world_size);
   throw std::invalid_argument(
-      "RANK=" + std::string(rank) + " and WORLD_SIZE=" + world +
-      " say that torchrun or a launcher like it started this process, but ranks find each other "
-      "through MPI here: start them with mpirun -np " +
-      world + " tupelo ... or srun --mpi=pmix -n " + world +
+      "RANK=" + std::to_string(place.rank) + " and WORLD_SIZE=" + world +
+      " say that torchrun or a launcher like it started this process, but " +
+      (nccl_is_available() ? "this host has no CUDA device" : "this is a build without CUDA") +
+      ", and on processors ranks find each other through MPI: start them with mpirun -np " + world +
+      " tupelo ... or srun --mpi=pmix -n " + world +
       " tupelo ...; to run alone, unset RANK and WORLD_SIZE");
+}
+
+std::string own_host() {
+  std::array<char, kHostNameBytes> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 std::vector<std::string> gather_hosts(int world_size) {
@@ -70,14 +78,14 @@ std::vector<int> gather_first_ranks(MPI_Comm host, int rank, int world_size) {
 
 }  // namespace
 
-bool MpiRuntime::started_by_launcher() {
+bool Runtime::started_by_launcher() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
     if (std::getenv(variable) != nullptr) return true;
   }
   return slurm_step_tasks() > 1;
 }
 
-std::string MpiRuntime::library_version() {
+std::string Runtime::library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
@@ -86,12 +94,13 @@ std::string MpiRuntime::library_version() {
   return std::string(whole.substr(0, whole.find_first_of(",\n")));
 }
 
-MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {
+Runtime::Runtime() : exceptions_at_start_(std::uncaught_exceptions()) {
   if (!started_by_launcher()) {
-    refuse_other_launchers();
-    std::array<char, kHostNameBytes> name{};
-    gethostname(name.data(), name.size() - 1);
-    hosts_.emplace_back(name.data());
+    if (const auto place = RankPlace::from_environment()) {
+      require_devices(*place);
+      return meet(*place);
+    }
+    hosts_.push_back(own_host());
     return;
   }
   int provided = MPI_THREAD_SINGLE;
@@ -119,13 +128,30 @@ MpiRuntime::MpiRuntime() : exceptions_at_start_(std::uncaught_exceptions()) {
   initialized_ = true;
 }
 
-MpiRuntime::~MpiRuntime() {
+void Runtime::meet(const RankPlace& place) {
+  rank_ = place.rank;
+  world_size_ = place.world_size;
+  local_rank_ = place.local_rank;
+  local_size_ = place.local_size;
+  const CommunicatorOptions options;
+  rendezvous_ = std::make_unique<Rendezvous>(place, options.timeout);
+  const auto communicator = rendezvous_->make_communicator(options);
+  host_of_rank_.clear();
+  for (int rank = 0; rank < world_size_; ++rank) {
+    hosts_.push_back(communicator->broadcast(own_host(), rank));
+    // Ranks of a host follow each other, its first one at local rank 0.
+    const std::string first = std::to_string(rank_ - local_rank_);
+    host_of_rank_.push_back(std::stoi(communicator->broadcast(first, rank)));
+  }
+}
+
+Runtime::~Runtime() {
   if (!initialized_) return;
   if (std::uncaught_exceptions() > exceptions_at_start_) abort(1);
   if (!broken_) MPI_Finalize();
 }
 
-void MpiRuntime::abort(int exit_code) const {
+void Runtime::abort(int exit_code) const {
   std::fflush(nullptr);
   if (initialized_) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);

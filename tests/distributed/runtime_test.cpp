@@ -1,5 +1,5 @@
-// Under mpirun: what MpiRuntime says against what Open MPI told the process.
-#include "distributed/mpi_runtime.h"
+// Under mpirun: what Runtime says against what Open MPI told the process.
+#include "distributed/runtime.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,9 +15,9 @@ namespace {
 
 int environment(const char* name) { return std::atoi(std::getenv(name)); }
 
-TEST(MpiRuntime, KnowsItsPlace) {
+TEST(Runtime, KnowsItsPlace) {
   const auto& runtime = testing::mpi_runtime();
-  EXPECT_TRUE(MpiRuntime::started_by_launcher());
+  EXPECT_TRUE(Runtime::started_by_launcher());
   EXPECT_TRUE(runtime.is_initialized());
   EXPECT_EQ(runtime.rank(), environment("OMPI_COMM_WORLD_RANK"));
   EXPECT_EQ(runtime.world_size(), environment("OMPI_COMM_WORLD_SIZE"));
@@ -25,7 +25,7 @@ TEST(MpiRuntime, KnowsItsPlace) {
   EXPECT_EQ(runtime.local_size(), environment("OMPI_COMM_WORLD_LOCAL_SIZE"));
 }
 
-TEST(MpiRuntime, KnowsTheHostOfEveryRank) {
+TEST(Runtime, KnowsTheHostOfEveryRank) {
   const auto& runtime = testing::mpi_runtime();
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
