@@ -204,10 +204,7 @@ std::optional<RankPlace> RankPlace::from_environment() {
   RankPlace place;
   place.world_size = number_from("WORLD_SIZE", 1, kMostRanks);
   place.rank = number_from("RANK", 0, place.world_size - 1);
-  place.local_size = environment("LOCAL_WORLD_SIZE") == nullptr
-                         ? 1
-                         : number_from("LOCAL_WORLD_SIZE", 1, place.world_size);
-  place.local_rank = number_from("LOCAL_RANK", 0, place.local_size - 1);
+  place.local_rank = number_from("LOCAL_RANK", 0, place.rank);
   place.port = static_cast<std::uint16_t>(number_from("MASTER_PORT", 1, kMostPort));
   const char* address = environment("MASTER_ADDR");
   if (address == nullptr || *address == '\0') {

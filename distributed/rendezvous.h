@@ -17,7 +17,6 @@ struct RankPlace {
   int rank = 0;                 // RANK
   int world_size = 1;           // WORLD_SIZE
   int local_rank = 0;           // LOCAL_RANK
-  int local_size = 1;           // LOCAL_WORLD_SIZE; where it is missing, 1
   std::string address;          // MASTER_ADDR
   std::uint16_t port = 0;       // MASTER_PORT
   bool store_is_there = false;  // TORCHELASTIC_USE_AGENT_STORE: the launcher keeps the store

@@ -3,6 +3,7 @@
 #include <torch/cuda.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -132,7 +133,6 @@ void Runtime::meet(const RankPlace& place) {
   rank_ = place.rank;
   world_size_ = place.world_size;
   local_rank_ = place.local_rank;
-  local_size_ = place.local_size;
   const CommunicatorOptions options;
   rendezvous_ = std::make_unique<Rendezvous>(place, options.timeout);
   const auto communicator = rendezvous_->make_communicator(options);
@@ -143,6 +143,8 @@ void Runtime::meet(const RankPlace& place) {
     const std::string first = std::to_string(rank_ - local_rank_);
     host_of_rank_.push_back(std::stoi(communicator->broadcast(first, rank)));
   }
+  local_size_ =
+      static_cast<int>(std::count(host_of_rank_.begin(), host_of_rank_.end(), rank_ - local_rank_));
 }
 
 Runtime::~Runtime() {

@@ -14,13 +14,10 @@ namespace {
 
 using testing::run_store_ranks;
 
-const std::vector<std::string> kVariables = {"RANK",
-                                             "WORLD_SIZE",
-                                             "LOCAL_RANK",
-                                             "LOCAL_WORLD_SIZE",
-                                             "MASTER_ADDR",
-                                             "MASTER_PORT",
-                                             "TORCHELASTIC_USE_AGENT_STORE"};
+const std::vector<std::string> kVariables = {
+    "RANK",        "WORLD_SIZE",  "LOCAL_RANK",
+
+    "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE"};
 
 // The environment of torchrun with changes; what was there before comes back.
 class Environment {
@@ -45,7 +42,6 @@ std::map<std::string, std::string> torchrun() {
   return {{"RANK", "5"},
           {"WORLD_SIZE", "8"},
           {"LOCAL_RANK", "1"},
-          {"LOCAL_WORLD_SIZE", "4"},
           {"MASTER_ADDR", "node0"},
           {"MASTER_PORT", "29500"}};
 }
@@ -67,7 +63,6 @@ TEST(RankPlace, IsWhatTheLauncherSays) {
   EXPECT_EQ(place->rank, 5);
   EXPECT_EQ(place->world_size, 8);
   EXPECT_EQ(place->local_rank, 1);
-  EXPECT_EQ(place->local_size, 4);
   EXPECT_EQ(place->address, "node0");
   EXPECT_EQ(place->port, 29500);
   EXPECT_FALSE(place->store_is_there);
@@ -87,7 +82,7 @@ TEST(RankPlace, NamesTheVariableThatIsWrong) {
        {std::tuple("RANK", "8", "RANK=8 is out of range; valid: 0 to 7"),
         {"RANK", "x", "RANK=x is out of range"},
         {"WORLD_SIZE", "many", "WORLD_SIZE=many"},
-        {"LOCAL_RANK", "4", "LOCAL_RANK=4 is out of range; valid: 0 to 3"},
+        {"LOCAL_RANK", "6", "LOCAL_RANK=6 is out of range; valid: 0 to 5"},
         {"MASTER_PORT", "70000", "MASTER_PORT=70000 is out of range; valid: 1 to 65535"}}) {
     auto variables = torchrun();
     variables[name] = value;

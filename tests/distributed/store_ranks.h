@@ -31,7 +31,7 @@ inline std::uint16_t free_port() {
 inline RankPlace place_of(int rank, int world_size, std::uint16_t port) {
   RankPlace place;
   place.rank = place.local_rank = rank;
-  place.world_size = place.local_size = world_size;
+  place.world_size = world_size;
   place.address = "127.0.0.1";
   place.port = port;
   return place;
