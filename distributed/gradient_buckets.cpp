@@ -12,6 +12,13 @@ struct Draft {
   std::size_t bytes = 0;
 };
 
+// More than the vectors that kernels work in, unrolled.
+constexpr std::int64_t kSliceUnit = 64;
+
+std::int64_t filled_up(std::int64_t size, std::int64_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
 bool same_kind(const torch::TensorOptions& a, const torch::TensorOptions& b) {
   return a.dtype() == b.dtype() && a.device() == b.device();
 }
@@ -51,16 +58,17 @@ at::ScalarType gradient_type(const torch::Tensor& parameter) {
 }
 
 std::vector<GradientBucket> place_gradients(const std::vector<torch::Tensor>& parameters,
-                                            std::size_t bucket_bytes, std::int64_t multiple) {
+                                            std::size_t bucket_bytes, int slices) {
+  const std::int64_t unit = slices > 1 ? kSliceUnit : 1;
   std::vector<GradientBucket> buckets;
   for (auto& draft : draft_buckets(parameters, bucket_bytes)) {
     GradientBucket bucket;
     std::int64_t size = 0;
     for (const auto index : draft.members) {
       bucket.begins.push_back(size);
-      size += parameters[index].numel();
+      size = filled_up(size + parameters[index].numel(), unit);
     }
-    size = (size + multiple - 1) / multiple * multiple;
+    size = filled_up(size, unit * slices);
     const auto type = gradient_type(parameters[draft.members.front()]);
     bucket.flat = torch::zeros({size}, draft.options.dtype(type));
     bucket.members = std::move(draft.members);

@@ -44,8 +44,7 @@ struct Engine {
          const std::shared_ptr<std::atomic<int>>& waiters)
       : patience(runtime.rank(), options.timeout, waiters), exchange(runtime, patience) {
     if (!options.members.empty()) {
-      route = "mpi in messages";
-      way = std::make_unique<MpiCollectives>(exchange, options.members);
+      use_messages("mpi in messages", options.members);
       return;
     }
     const auto& hosts =
@@ -101,9 +100,9 @@ struct Engine {
     }
   }
 
-  void use_messages(std::string text) {
+  void use_messages(std::string text, std::vector<int> members = {}) {
     route = std::move(text);
-    way = std::make_unique<MpiCollectives>(exchange);
+    way = std::make_unique<MpiCollectives>(exchange, std::move(members));
   }
 };
 

@@ -39,6 +39,12 @@ int number_from(const char* name, int least, int most) {
   return static_cast<int>(value);
 }
 
+// The library's sentence without the trace that it appends.
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
 // A socket that listens on one address; -1 where that is none of this host's.
 int listen_on(const RankPlace& place) {
   addrinfo hints{};
@@ -118,7 +124,7 @@ class StoreCommunicator : public CollectiveCommunicator {
       for (std::size_t rank = 0; rank < all.size(); ++rank) take_name(what, rank, all[rank]);
       return all;
     } catch (const c10::Error& error) {
-      fail(what, keys, error.what_without_backtrace());
+      fail(what, keys, first_line(error));
     }
   }
 
@@ -245,8 +251,7 @@ Rendezvous::Rendezvous(const RankPlace& place, std::chrono::milliseconds timeout
     state_->store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
   } catch (const c10::Error& error) {
     throw CommunicationError("rank " + std::to_string(place.rank) + " does not reach rank 0 at " +
-                             where +
-                             " (MASTER_ADDR, MASTER_PORT): " + error.what_without_backtrace());
+                             where + " (MASTER_ADDR, MASTER_PORT): " + first_line(error));
   }
 }
 

@@ -99,9 +99,10 @@ Runtime::Runtime() : exceptions_at_start_(std::uncaught_exceptions()) {
   if (!started_by_launcher()) {
     if (const auto place = RankPlace::from_environment()) {
       require_devices(*place);
-      return meet(*place);
+      meet(*place);
+    } else {
+      hosts_.push_back(own_host());
     }
-    hosts_.push_back(own_host());
     return;
   }
   int provided = MPI_THREAD_SINGLE;

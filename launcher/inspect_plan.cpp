@@ -11,6 +11,7 @@
 #include "launcher/plan_table.h"
 #include "launcher/saved_model.h"
 #include "launcher/settings.h"
+#include "launcher/trained_parameters.h"
 #include "launcher/value_text.h"
 #include "model/plan_report.h"
 
@@ -70,6 +71,7 @@ void inspect_plan(const CommandLine& line) {
   }
   const PlannedModel planned =
       line.has("run") || line.has("path") ? model_of_run(line) : model_of_settings(line);
+  convert_parameters(*planned.model, planned.config.train.precision);
   const DataOptions& data = planned.config.data;
   const std::int64_t tokens = integer_option(
       line, "tokens", std::min(data.sequence_length, planned.config.model.max_positions));

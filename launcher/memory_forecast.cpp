@@ -36,6 +36,8 @@ Resolved resolved_policy(RobertaForMaskedLm& model, const ActivationShape& shape
   return resolved;
 }
 
+constexpr std::int64_t kFloat32Bytes = 4;
+
 std::string shape_text(const ActivationShape& shape) {
   return std::to_string(shape.rows) + " x " + grouped(shape.tokens) + " tokens";
 }
@@ -45,7 +47,8 @@ std::int64_t optimizer_state_bytes(const RobertaForMaskedLm& model, const RunCon
   std::vector<ParameterGroup> groups = parameter_groups(model, config.optim, 0);
   for (ParameterGroup& group : groups) {
     for (NamedParameter& parameter : group.parameters) {
-      parameter.tensor = at::empty_like(parameter.tensor, at::kMeta);
+      parameter.tensor =
+          at::empty_like(parameter.tensor, at::TensorOptions(at::kMeta).dtype(at::kFloat));
     }
   }
   std::int64_t bytes = 0;
@@ -109,9 +112,12 @@ MemoryForecast memory_forecast(RobertaForMaskedLm& model, const RunConfig& confi
     result.parameter_bytes += static_cast<std::int64_t>(parameter.nbytes());
     result.type = c10::toString(parameter.scalar_type());
     result.device = parameter.device().str();
+    result.gradient_bytes += kFloat32Bytes * parameter.numel();
   }
-  result.gradient_bytes = result.parameter_bytes;  // buckets of the same type
+  if (result.parameter_bytes < result.gradient_bytes) result.master_bytes = result.gradient_bytes;
   result.optimizer_bytes = optimizer_state_bytes(model, config);
+  if (config.train.ema_decay > 0) result.optimizer_bytes += result.gradient_bytes;
+  result.shards = config.train.shard_optimizer;
   return result;
 }
 
@@ -140,9 +146,18 @@ std::string memory_table(const MemoryForecast& forecast) {
   text += "peak          " + with_unit(activations.peak_bytes) + ", about, in backward\n";
   text += "parameters    " + with_unit(forecast.parameter_bytes) + "\n";
   text += "gradients     " + with_unit(forecast.gradient_bytes) + "\n";
+  if (forecast.master_bytes > 0) {
+    text += "float32 copies " + with_unit(forecast.master_bytes) + "\n";
+  }
   text += "optimizer     " + with_unit(forecast.optimizer_bytes) + "\n";
   text += "all           " + with_unit(forecast.peak_bytes()) +
           ", about, per rank, beside data and libraries\n";
+  if (forecast.shards != "none") {
+    text +=
+        "train.shard-optimizer " + forecast.shards + ": of W ranks that share, each holds 1/W of ";
+    text += forecast.master_bytes > 0 ? "the float32 copies and the optimizer's state\n"
+                                      : "the optimizer's state\n";
+  }
   return text;
 }
 
@@ -171,7 +186,9 @@ nlohmann::ordered_json memory_json(const MemoryForecast& forecast) {
           {"recomputed_flops", activations.recomputed_flops},
           {"parameter_bytes", forecast.parameter_bytes},
           {"gradient_bytes", forecast.gradient_bytes},
+          {"master_bytes", forecast.master_bytes},
           {"optimizer_bytes", forecast.optimizer_bytes},
+          {"shard_optimizer", forecast.shards},
           {"peak_bytes", forecast.peak_bytes()}};
 }
 

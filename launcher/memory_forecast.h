@@ -27,10 +27,15 @@ struct MemoryForecast {
   std::string asked;         // as the user wrote it
   ActivationProfile profile;
   ActivationForecast activations;
-  std::int64_t parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  // per rank
+  std::int64_t parameter_bytes = 0, gradient_bytes = 0;  // per rank
+  // Float32 masters of 16-bit parameters, and the optimizer's state with the average of the
+  // weights: per rank too, or of all ranks that train.shard-optimizer lets share them.
+  std::int64_t master_bytes = 0, optimizer_bytes = 0;
+  std::string shards;  // train.shard-optimizer
 
   std::int64_t peak_bytes() const {
-    return parameter_bytes + gradient_bytes + optimizer_bytes + activations.peak_bytes;
+    return parameter_bytes + gradient_bytes + master_bytes + optimizer_bytes +
+           activations.peak_bytes;
   }
 };
 

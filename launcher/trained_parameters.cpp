@@ -43,6 +43,13 @@ std::string sizes_text(at::IntArrayRef sizes) {
 
 }  // namespace
 
+// In a storage of their own where that is another type.
+void convert_parameters(RobertaForMaskedLm& model, const std::string& precision) {
+  for (torch::Tensor& parameter : model.parameters()) {
+    parameter.set_data(parameter.detach().to(type_of(precision)));
+  }
+}
+
 TrainedParameters::TrainedParameters(RobertaForMaskedLm& model, const TrainOptions& options,
                                      const ShardGroups& groups)
     : groups_(groups), model_(model) {
@@ -52,11 +59,9 @@ TrainedParameters::TrainedParameters(RobertaForMaskedLm& model, const TrainOptio
     names_.push_back(parameter.key());
     values.push_back(parameter.value().detach());
     if (groups.world.rank() == 0) initial_.emplace_back(parameter.key(), values.back());
-    // In a storage of its own where it is another type; `values` keep theirs.
-    torch::Tensor tensor = parameter.value();
-    tensor.set_data(tensor.detach().to(type_of(options.precision)));
-    parameters_.push_back(tensor);
+    parameters_.push_back(parameter.value());
   }
+  convert_parameters(model, options.precision);  // `values` keep theirs
   of_layer_.resize(static_cast<std::size_t>(model.options().layers) + 2);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     of_layer_[static_cast<std::size_t>(layer_of(names_[i], model) + 1)].push_back(i);

@@ -21,6 +21,9 @@
 
 namespace tupelo {
 
+// Makes the parameters of `model` those of train.precision; they keep their names and roles.
+void convert_parameters(RobertaForMaskedLm& model, const std::string& precision);
+
 // Checkpoints hold whole tensors in full precision, whatever `options` say, so a run may go on
 // under other ones. All ranks construct one, and call the same, together; the constructor
 // communicates nothing.

@@ -6,6 +6,8 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "tests/distributed/store_ranks.h"
 
@@ -95,15 +97,25 @@ TEST(RankPlace, NamesTheVariableThatIsWrong) {
   }
 }
 
-// Run by torchrun alone (CMakeLists.txt).
-TEST(Rendezvous, DISABLED_UnderItsLauncher) {
-  const auto place = RankPlace::from_environment();
-  ASSERT_TRUE(place);
-  Rendezvous rendezvous(*place, std::chrono::seconds(60));
-  const auto communicator = rendezvous.make_communicator({});
-  EXPECT_EQ(communicator->sum(static_cast<double>(place->rank)),
-            place->world_size * (place->world_size - 1) / 2);
-  EXPECT_EQ(communicator->broadcast("from " + std::to_string(place->rank), 1), "from 1");
+// As torchrun's agent does; rank 0 is a client like the others.
+TEST(Rendezvous, TheLauncherMayKeepTheStore) {
+  c10d::TCPStoreOptions options;
+  options.port = testing::free_port();
+  options.isServer = true;
+  options.waitWorkers = false;
+  const auto agent = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([rank, port = options.port] {
+      RankPlace place = testing::place_of(rank, 3, port);
+      place.store_is_there = true;
+      Rendezvous rendezvous(place, std::chrono::seconds(60));
+      const auto communicator = rendezvous.make_communicator({});
+      EXPECT_EQ(communicator->sum(static_cast<double>(rank)), 3);
+      EXPECT_EQ(communicator->broadcast("from " + std::to_string(rank), 1), "from 1");
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
 }
 
 TEST(Rendezvous, GroupsDoNotHearEachOther) {
