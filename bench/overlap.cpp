@@ -3,6 +3,7 @@
 // together.
 #include <cstdio>
 #include <iostream>
+#include <stdexcept>
 
 #include "bench/arguments.h"
 #include "bench/samples.h"
@@ -15,6 +16,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+torch::ScalarType type_of(const std::string& name) {
+  if (name != "float32" && name != "bfloat16") {
+    throw std::invalid_argument("--type is float32 or bfloat16");
+  }
+  return name == "float32" ? torch::kFloat32 : torch::kBFloat16;
+}
+
 // A stack of square linear layers with gelu between, and a batch for it.
 struct Stack {
   std::vector<torch::Tensor> parameters;
@@ -22,13 +30,14 @@ struct Stack {
 
   explicit Stack(const Arguments& arguments) {
     const auto width = arguments.number("--width");
+    const auto type = type_of(arguments.text("--type"));
     torch::manual_seed(1);
     for (std::int64_t i = 0; i < arguments.number("--layers"); ++i) {
       const auto weight = torch::randn({width, width}) / std::sqrt(static_cast<double>(width));
-      parameters.push_back(weight.requires_grad_(true));
-      parameters.push_back(torch::zeros({width}).requires_grad_(true));
+      parameters.push_back(weight.to(type).requires_grad_(true));
+      parameters.push_back(torch::zeros({width}, type).requires_grad_(true));
     }
-    input = torch::randn({arguments.number("--rows"), width});
+    input = torch::randn({arguments.number("--rows"), width}).to(type);
   }
 
   torch::Tensor loss() const {
@@ -163,6 +172,7 @@ int main(int argc, char** argv) {
                               {{"--layers", "8"},
                                {"--width", "1024"},
                                {"--rows", "512"},
+                               {"--type", "float32"},
                                {"--micro-batches", "1"},
                                {"--bucket-bytes", "4194304"},
                                {"--steps", "2"},
