@@ -201,12 +201,13 @@ class StoreCommunicator : public CollectiveCommunicator {
 
 }  // namespace
 
-std::optional<RankPlace> RankPlace::from_environment() {
-  constexpr int kMostRanks = 1 << 20, kMostPort = 65535;
+bool RankPlace::is_told() {
   const char* world = environment("WORLD_SIZE");
-  if (environment("RANK") == nullptr || world == nullptr || std::string(world) == "1") {
-    return std::nullopt;
-  }
+  return environment("RANK") != nullptr && world != nullptr && std::string(world) != "1";
+}
+
+RankPlace RankPlace::from_environment() {
+  constexpr int kMostRanks = 1 << 20, kMostPort = 65535;
   RankPlace place;
   place.world_size = number_from("WORLD_SIZE", 1, kMostRanks);
   place.rank = number_from("RANK", 0, place.world_size - 1);

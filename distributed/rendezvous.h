@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +20,11 @@ struct RankPlace {
   std::uint16_t port = 0;       // MASTER_PORT
   bool store_is_there = false;  // TORCHELASTIC_USE_AGENT_STORE: the launcher keeps the store
 
-  // Nothing unless RANK is set and WORLD_SIZE above 1. Throws std::invalid_argument that names a
-  // variable which is missing or out of range.
-  static std::optional<RankPlace> from_environment();
+  // Whether such a launcher started this process as one of several: RANK is set, and WORLD_SIZE to
+  // something other than 1.
+  static bool is_told();
+  // Throws std::invalid_argument that names a variable which is missing or out of range.
+  static RankPlace from_environment();
 };
 
 // The ranks' common store of keys: kept by the launcher, or else by rank 0, which listens on

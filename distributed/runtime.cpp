@@ -38,11 +38,11 @@ int launched_tasks() {
 }
 
 // Without a device that NCCL serves, ranks need MPI.
-void require_devices(const RankPlace& place) {
+void require_devices() {
   if (nccl_is_available() && torch::cuda::is_available()) return;
-  const std::string world = std::to_string(place.world_size);
+  const std::string rank = std::getenv("RANK"), world = std::getenv("WORLD_SIZE");
   throw std::invalid_argument(
-      "RANK=" + std::to_string(place.rank) + " and WORLD_SIZE=" + world +
+      "RANK=" + rank + " and WORLD_SIZE=" + world +
       " say that torchrun or a launcher like it started this process, but " +
       (nccl_is_available() ? "this host has no CUDA device" : "this is a build without CUDA") +
       ", and on processors ranks find each other through MPI: start them with mpirun -np " + world +
@@ -97,9 +97,9 @@ std::string Runtime::library_version() {
 
 Runtime::Runtime() : exceptions_at_start_(std::uncaught_exceptions()) {
   if (!started_by_launcher()) {
-    if (const auto place = RankPlace::from_environment()) {
-      require_devices(*place);
-      meet(*place);
+    if (RankPlace::is_told()) {
+      require_devices();
+      meet(RankPlace::from_environment());
     } else {
       hosts_.push_back(own_host());
     }

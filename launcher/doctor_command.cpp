@@ -134,7 +134,7 @@ std::vector<LinkTime> link_times(Session& session, const Diagnosis& diagnosis,
 // A processor that does something else at the wrong moment looks like a slow link: what looks slow
 // is measured again, as long as there is time, and the best counts.
 void measure_links(Session& session, Diagnosis& diagnosis) {
-  if (!session.runtime().is_initialized()) return;  // pairs talk through MPI
+  if (session.runtime().rendezvous() != nullptr) return;  // pairs talk through MPI
   constexpr double kEnoughSeconds = 6;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<int> ranks = speakers(diagnosis.reports);

@@ -29,7 +29,7 @@ EXITS = re.compile(
     r"|(?<![\w:])(?:std)?::(abort|terminate)\s*\(")  # unqualified: a member of ours
 SPEAKERS = re.compile(r"(launcher|tests|bench)/.*")
 # MpiRuntime::abort ends every rank of a job; the launcher decides when.
-MAY_EXIT = "distributed/mpi_runtime.cpp"
+MAY_EXIT = "distributed/runtime.cpp"
 
 
 def may(path, allowed):

@@ -60,14 +60,14 @@ std::string refusal(const std::map<std::string, std::string>& variables) {
 
 TEST(RankPlace, IsWhatTheLauncherSays) {
   const Environment environment(torchrun());
-  const auto place = RankPlace::from_environment();
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->rank, 5);
-  EXPECT_EQ(place->world_size, 8);
-  EXPECT_EQ(place->local_rank, 1);
-  EXPECT_EQ(place->address, "node0");
-  EXPECT_EQ(place->port, 29500);
-  EXPECT_FALSE(place->store_is_there);
+  EXPECT_TRUE(RankPlace::is_told());
+  const RankPlace place = RankPlace::from_environment();
+  EXPECT_EQ(place.rank, 5);
+  EXPECT_EQ(place.world_size, 8);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.address, "node0");
+  EXPECT_EQ(place.port, 29500);
+  EXPECT_FALSE(place.store_is_there);
 }
 
 TEST(RankPlace, IsNoneForAProcessAlone) {
@@ -75,7 +75,7 @@ TEST(RankPlace, IsNoneForAProcessAlone) {
                                 {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
                                 {{"WORLD_SIZE", "4"}}}) {
     const Environment environment(variables);
-    EXPECT_FALSE(RankPlace::from_environment());
+    EXPECT_FALSE(RankPlace::is_told());
   }
 }
 
