@@ -1,10 +1,15 @@
 // Command-line options of the benchmarks: --name value, and --json.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <locale>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tupelo::bench {
 
@@ -31,6 +36,25 @@ class Arguments {
   bool json() const { return json_; }
   const std::string& text(const std::string& name) const { return values_.at(name); }
   std::int64_t number(const std::string& name) const { return std::stoll(values_.at(name)); }
+  // A finite number of `least` or more. Throws std::invalid_argument.
+  double decimal(const std::string& name, double least) const {
+    const std::string& value = values_.at(name);
+    std::istringstream stream(value);
+    stream.imbue(std::locale::classic());
+    double number = 0;
+    const bool whole = stream >> number && stream.peek() == std::char_traits<char>::eof();
+    if (whole && std::isfinite(number) && number >= least) return number;
+    std::ostringstream sentence;
+    sentence << name << " is '" << value << "'; valid is a number of " << least << " or more";
+    throw std::invalid_argument(sentence.str());
+  }
+  // The parts between commas; none of nothing.
+  std::vector<std::string> words(const std::string& name) const {
+    std::vector<std::string> parts;
+    std::istringstream stream(values_.at(name));
+    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+    return parts;
+  }
 
   // "--layers 8 --rounds 7": what was measured.
   std::string list() const {
