@@ -244,13 +244,24 @@ void print_json(const Arguments& arguments, const Predictor& predictor) {
   }
 }
 
+void print_calibration(const Check& check) {
+  std::printf("a step of one rank takes %.2f ms and %.3f ms a row\n",
+              check.work.fixed_seconds * 1e3, check.work.seconds_by_row * 1e3);
+  for (const auto& [ranks, sums] : check.sums) {
+    std::printf(
+        "sums over %d ranks take %.3f ms and %.3f ms a MB, within %.0f %% of measurements\n", ranks,
+        sums.alpha_seconds * 1e3, sums.beta_seconds_per_byte * 1e9,
+        100 * sums.worst_relative_error);
+  }
+}
+
 void print_check(const Arguments& arguments) {
   const std::string& path = arguments.text("--check");
   const Check check = check_model(read_json(path), path);
   if (!arguments.json()) {
-    std::printf("one rank: %.2f ms and %.3f ms a row\n\n%5s %9s %11s %13s %12s %7s\n",
-                check.work.fixed_seconds * 1e3, check.work.seconds_by_row * 1e3, "ranks",
-                "rows/rank", "exposed ms", "predicted ms", "measured ms", "error");
+    print_calibration(check);
+    std::printf("\n%5s %9s %11s %13s %12s %7s\n", "ranks", "rows/rank", "exposed ms",
+                "predicted ms", "measured ms", "error");
   }
   for (const CheckedRun& run : check.runs) {
     if (arguments.json()) {

@@ -48,20 +48,29 @@ struct Host {
   bool has_idle_cores(int ranks) const { return ranks * threads < cores; }
 };
 
-Fabric fabric_of(const Json& measured, int ranks, const std::string& source) {
-  if (ranks == 1) return {};
-  const std::string count = std::to_string(ranks);
-  const DoctorFile doctor =
-      doctor_report(measured.at("doctor").at(count), source + ": doctor of " + count + " ranks");
-  if (doctor.group.hosts != 1 || doctor.group.per_host != ranks) {
-    throw std::invalid_argument(source + ": doctor of " + count +
-                                " ranks ran on another number of ranks, or on several hosts");
+// What doctor found, by number of ranks.
+std::map<int, AlphaBeta> sums_of(const Json& doctor, const std::string& source) {
+  std::map<int, AlphaBeta> sums;
+  for (const auto& [count, report] : doctor.items()) {
+    const std::string name = source + ": doctor of " + count + " ranks";
+    const DoctorFile found = doctor_report(report, name);
+    if (found.group.hosts != 1 || std::to_string(found.group.per_host) != count) {
+      throw std::invalid_argument(name + " ran on another number of ranks, or on several hosts");
+    }
+    sums[found.group.per_host] = found.all_reduce;
   }
-  return calibrated({}, doctor.group, doctor.all_reduce);
+  return sums;
+}
+
+Fabric fabric_of(const std::map<int, AlphaBeta>& sums, int ranks, const std::string& source) {
+  if (ranks == 1) return {};
+  const auto found = sums.find(ranks);
+  if (found != sums.end()) return calibrated({}, {1, ranks}, found->second);
+  throw std::invalid_argument(source + " has no doctor of " + std::to_string(ranks) + " ranks");
 }
 
 StepTime predict(const Json& measured, const CheckedRun& run, const StepWork& work,
-                 const std::string& source) {
+                 const Fabric& fabric) {
   const Host host{measured.at("cores").get<int>(), measured.at("threads").get<int>()};
   const EncoderShape shape = shape_of(measured.at("model"));
   const MicroBatch batch{run.rows, measured.at("sequence_length").get<double>()};
@@ -74,8 +83,7 @@ StepTime predict(const Json& measured, const CheckedRun& run, const StepWork& wo
   const double forward_seconds =
       host.stretch(run.ranks) * work.seconds_by_row * run.rows / (1 + settings.backward_factor);
   const double speed = forward_operations(shape, batch) / forward_seconds;
-  return predict_step(layers_of(shape, batch, speed, 0), fabric_of(measured, run.ranks, source),
-                      settings);
+  return predict_step(layers_of(shape, batch, speed, 0), fabric, settings);
 }
 
 CheckedRun run_of(const Json& measured) {
@@ -101,8 +109,9 @@ Check check_model(const Json& measured, const std::string& source) {
     Check check;
     for (const Json& run : measured.at("runs")) check.runs.push_back(run_of(run));
     check.work = fit_work(check.runs);
+    check.sums = sums_of(measured.at("doctor"), source);
     for (CheckedRun& run : check.runs) {
-      run.predicted = predict(measured, run, check.work, source);
+      run.predicted = predict(measured, run, check.work, fabric_of(check.sums, run.ranks, source));
     }
     return check;
   } catch (const Json::exception& error) {

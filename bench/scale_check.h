@@ -2,6 +2,7 @@
 // `tupelo doctor` says, for the others.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct CheckedRun {
 
 struct Check {
   StepWork work;
+  std::map<int, AlphaBeta> sums;  // by number of ranks, as doctor measured them
   std::vector<CheckedRun> runs;
 };
 

@@ -48,6 +48,8 @@ TEST(ScaleCheck, PredictsRunsFromOneRankAndDoctor) {
   const Check check = check_model(measured(), "measured.json");
   EXPECT_NEAR(check.work.fixed_seconds, 2, 1e-9);
   EXPECT_NEAR(check.work.seconds_by_row, 1, 1e-9);
+  EXPECT_NEAR(check.sums.at(2).alpha_seconds, 0.5, 1e-9);
+  EXPECT_NEAR(check.sums.at(3).beta_seconds_per_byte, 2e-6, 1e-12);
   ASSERT_EQ(check.runs.size(), 5u);
   EXPECT_NEAR(check.runs[2].predicted.seconds(), 10, 1e-9);
   EXPECT_NEAR(check.runs[2].error(), -0.2, 1e-9);
@@ -96,6 +98,9 @@ TEST(ScaleCheck, RefusesWhatItCannotPredictFrom) {
   elsewhere["doctor"]["2"] = doctor(3, 1, 1);
   EXPECT_NE(refusal(elsewhere).find("another number of ranks"), std::string::npos)
       << refusal(elsewhere);
+  Json fewer = measured();
+  fewer["doctor"].erase("3");
+  EXPECT_NE(refusal(fewer).find("has no doctor of 3 ranks"), std::string::npos) << refusal(fewer);
   Json without = measured();
   without.erase("doctor");
   EXPECT_NE(refusal(without).find("is not what bench/check_scale.py writes"), std::string::npos)
