@@ -1,10 +1,16 @@
 // What a training step takes on many GPUs, by the model of docs/scaling.md; and, with --check, by
 // the same model for runs that were measured.
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "bench/arguments.h"
 #include "bench/doctor_file.h"
@@ -48,6 +54,14 @@ Value one_of(const std::vector<std::pair<std::string, Value>>& choices, const st
     names += (names.empty() ? "" : ", ") + name;
   }
   throw std::invalid_argument(option + " is '" + word + "'; valid are " + names);
+}
+
+int whole_number(const std::string& text, const std::string& option) {
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end && number > 0) return number;
+  throw std::invalid_argument(option + " holds '" + text + "'; valid are whole numbers above 0");
 }
 
 const std::vector<std::pair<std::string, Shard>> kShards = {
@@ -117,7 +131,7 @@ class Predictor {
   Case case_of(const EncoderShape& shape, const std::string& gpus, Shard shard) const {
     Case of;
     of.shape = shape;
-    of.gpus = std::atoi(gpus.c_str());
+    of.gpus = whole_number(gpus, "--gpus");
     of.shard = shard;
     world_group(of.gpus, fabric_);  // throws where they do not fill hosts
     split(of, global_batch_ > 0 ? global_batch_ / of.gpus : most_rows_);
