@@ -108,8 +108,7 @@ class Schedule {
     double now = 0;
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
       for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        const bool needed = buckets_[i].first_layer <= layer && layer <= buckets_[i].last_layer;
-        if (needed) now = std::max(now, ends[buckets_.size() - 1 - i]);
+        if (buckets_[i].first_layer == layer) now = std::max(now, ends[buckets_.size() - 1 - i]);
       }
       now += forward_seconds(layers_[layer]);
     }
@@ -140,7 +139,7 @@ std::vector<Bucket> buckets_of(const std::vector<Layer>& layers, double backward
       for (auto elements = tensors.rbegin(); elements != tensors.rend(); ++elements) {
         const double more = static_cast<double>(*elements);
         if (buckets.empty() || (buckets.back().elements + more) * kBytesPerElement > bucket_bytes) {
-          buckets.push_back({0, 0, layer, layer});
+          buckets.push_back({0, 0, layer});
         }
         buckets.back().elements += more;
         buckets.back().ready_seconds = now;

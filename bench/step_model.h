@@ -55,8 +55,8 @@ struct StepTime {
 // make it larger than bucket_bytes.
 struct Bucket {
   double elements = 0;
-  double ready_seconds = 0;                     // after backward began: its last gradient is there
-  std::size_t first_layer = 0, last_layer = 0;  // that it holds parameters of
+  double ready_seconds = 0;     // after backward began: its last gradient is there
+  std::size_t first_layer = 0;  // that it holds parameters of: the first in need of it
 };
 std::vector<Bucket> buckets_of(const std::vector<Layer>& layers, double backward_factor,
                                double bucket_bytes);

@@ -169,11 +169,12 @@ AlphaBeta sums_over(const Group& group, const Fabric& fabric) {
 TEST(FabricModel, CalibrationOnOneHostTellsTheTimesThatWereMeasured) {
   Fabric real = sample_fabric();
   real.launch_seconds = 0;
-  real.ranks_per_host = 4;
-  const Fabric found = calibrated({}, {1, 4}, sums_over({1, 4}, real));
+  real.inside = {3, 3, 500};
+  const Fabric found = calibrated(sample_fabric(), {1, 4}, sums_over({1, 4}, real));
+  EXPECT_EQ(found.launch_seconds, 0);  // it is in the latency
   EXPECT_EQ(found.ranks_per_host, 4);
-  EXPECT_NEAR(found.inside.ring_hop_seconds, 1, 1e-6);
-  EXPECT_NEAR(found.inside.bytes_per_second, 1000, 1e-3);
+  EXPECT_NEAR(found.inside.ring_hop_seconds, 3, 1e-6);
+  EXPECT_NEAR(found.inside.bytes_per_second, 500, 1e-3);
 }
 
 TEST(FabricModel, CalibrationOnSeveralHostsTakesWhatIsInsideAsKnown) {

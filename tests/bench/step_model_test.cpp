@@ -55,11 +55,9 @@ TEST(StepModel, BucketsAreFilledFromTheLastTensor) {
   EXPECT_EQ(buckets[0].elements, 90);
   EXPECT_EQ(buckets[0].ready_seconds, 6);
   EXPECT_EQ(buckets[0].first_layer, 0u);
-  EXPECT_EQ(buckets[0].last_layer, 1u);
   EXPECT_EQ(buckets[1].elements, 60);
   EXPECT_EQ(buckets[1].ready_seconds, 6);
   EXPECT_EQ(buckets[1].first_layer, 0u);
-  EXPECT_EQ(buckets[1].last_layer, 0u);
 }
 
 TEST(StepModel, ATensorLargerThanABucketHasOneOfItsOwn) {
@@ -149,6 +147,16 @@ TEST(StepModel, ShardsScatterHalfTheBytesAndGatherThemIntoTheNextForward) {
   EXPECT_DOUBLE_EQ(time.exposed_reduce_seconds, 0.5);
   EXPECT_DOUBLE_EQ(time.exposed_gather_seconds, 0.5);
   EXPECT_DOUBLE_EQ(time.communication_seconds, 3);
+}
+
+TEST(StepModel, ParametersOf16BitsAreGatheredInHalfTheTime) {
+  StepSettings settings = two_ranks();
+  settings.shard = Shard::kWorld;
+  settings.parameter_bytes = 2;
+  const StepTime time = predict_step(two_layers(), pair_of_ranks(0, 400), settings);
+  EXPECT_DOUBLE_EQ(time.exposed_reduce_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(time.exposed_gather_seconds, 0.25);
+  EXPECT_DOUBLE_EQ(time.communication_seconds, 1.5 + 0.75);
 }
 
 TEST(StepModel, AGatherHidesBehindTheForwardPassOfLayersBefore) {
