@@ -7,7 +7,8 @@
 Measures in turns, --rounds times: what `tupelo doctor` says of each number of ranks, and the step time of a small model,
 by ranks and rows, one thread a rank. Runs of one rank with the fewest and the most rows calibrate the work of a step;
 everything else is predicted. Writes WORK/measured.json, and prints predictions, measurements and errors by
-`scale --check`. Wants the machine for itself: how many cores others used meanwhile is printed too.
+`scale --check`. Wants the machine for itself: how many cores others used meanwhile is printed too. Where that is not to be had,
+--best takes the fastest measurement of each thing instead of the median.
 """
 
 import argparse
@@ -70,33 +71,34 @@ def make_corpus(arguments, folder):
 
 
 def step_seconds(arguments, folder, ranks, rows):
-    """The median over a run's records but the first, which has the beginning in it."""
+    """Of each of a run's records but the first, which has the beginning in it."""
     runs = folder / "runs"
     shutil.rmtree(runs, ignore_errors=True)
-    settings = dict(SETTINGS, **{"train.steps": arguments.steps, "train.log-every": 5,
+    settings = dict(SETTINGS, **{"train.steps": arguments.steps, "train.log-every": 2,
                                  "train.global-batch": ranks * rows, "train.micro-batch": rows})
     settings.update({f"model.{name}": value for name, value in MODEL.items()})
     options = [text for name, value in settings.items() for text in (f"--{name}", value)]
     run([*under_mpirun(ranks), arguments.tupelo, "train", "--corpus", folder / "corpus", "--run", runs, *options])
     records = [json.loads(line) for line in (runs / "metrics.jsonl").read_text().splitlines()]
     speeds = [record["tokens_per_second"] for record in records if "tokens_per_second" in record][1:]
-    return ranks * rows * SEQUENCE_LENGTH / statistics.median(speeds)
+    return [ranks * rows * SEQUENCE_LENGTH / speed for speed in speeds]
 
 
 def doctor(arguments, ranks):
     return json.loads(run([*under_mpirun(ranks), arguments.tupelo, "doctor", "--json"], accepted=(0, 20)))
 
 
-def middle_report(reports):
-    """The first one, with the median time of each size that all of them measured."""
+def one_report(reports, choose):
+    """The first one, with a time of each size that all of them measured."""
     times = [{each["bytes"]: each["seconds"] for each in report["all_reduce"]} for report in reports]
     common = sorted(set.intersection(*(set(each) for each in times)))
     return dict(reports[0], all_reduce=[
-        {"bytes": size, "seconds": statistics.median(each[size] for each in times)} for size in common])
+        {"bytes": size, "seconds": choose([each[size] for each in times])} for size in common])
 
 
 def measure(arguments, folder):
     vocab = make_corpus(arguments, folder)
+    choose = min if arguments.best else statistics.median
     reports = {ranks: [] for ranks in RANKS if ranks > 1}
     seconds = {(ranks, rows): [] for ranks in RANKS for rows in ROWS}
     began, (busy, own) = time.monotonic(), busy_seconds()
@@ -104,17 +106,17 @@ def measure(arguments, folder):
         for ranks, of_ranks in reports.items():
             of_ranks.append(doctor(arguments, ranks))
         for case, of_case in seconds.items():
-            of_case.append(step_seconds(arguments, folder, *case))
+            of_case.extend(step_seconds(arguments, folder, *case))
         print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
     busy_after, own_after = busy_seconds()
     others = ((busy_after - busy) - (own_after - own)) / (time.monotonic() - began)
     model = {"layers": MODEL["layers"], "hidden": MODEL["hidden-size"], "intermediate": MODEL["intermediate-size"],
              "vocab": vocab, "position_rows": 0}
-    runs = [{"ranks": ranks, "rows": rows, "seconds": statistics.median(times), "all_seconds": times,
+    runs = [{"ranks": ranks, "rows": rows, "seconds": choose(times), "all_seconds": times,
              "calibrates": ranks == 1 and rows in CALIBRATING_ROWS} for (ranks, rows), times in seconds.items()]
     return {"cores": len(os.sched_getaffinity(0)), "threads": THREADS, "bucket_bytes": BUCKET_BYTES,
             "sequence_length": SEQUENCE_LENGTH, "model": model, "cores_of_others": round(others, 3),
-            "doctor": {str(ranks): middle_report(all_of) for ranks, all_of in reports.items()}, "runs": runs}
+            "doctor": {str(ranks): one_report(all_of, choose) for ranks, all_of in reports.items()}, "runs": runs}
 
 
 def main():
@@ -124,6 +126,7 @@ def main():
     parser.add_argument("--scale", default="build/release/bench/scale", help="the benchmark")
     parser.add_argument("--steps", type=int, default=40, help="steps of a run")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--best", action="store_true", help="fastest measurements instead of medians")
     arguments = parser.parse_args()
     folder = pathlib.Path(arguments.work)
     folder.mkdir(parents=True, exist_ok=True)
