@@ -98,7 +98,9 @@ class Trainer {
   void close_epochs();
   RunState current_state() const;
   void check_tensors(const Checkpoint& checkpoint);
+  std::optional<Checkpoint> load_checkpoint();
   void take_up_tensors(const std::optional<Checkpoint>& checkpoint);
+  void take_up_state(const RunState& saved);
   std::vector<Evaluation> evaluations();
   void require_equal_replicas();
   void swap_average();

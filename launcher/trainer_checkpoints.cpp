@@ -116,9 +116,41 @@ void Trainer::check_tensors(const Checkpoint& checkpoint) {
   }
 }
 
-// `checkpoint` is that of rank 0, if there is one; what it holds goes to all ranks.
+// The newest checkpoint that verifies, which must be of this run. Rank 0 only.
+std::optional<Checkpoint> Trainer::load_checkpoint() {
+  store_ = std::make_unique<CheckpointStore>(
+      context_.folder.checkpoints(),
+      CheckpointStore::Options{static_cast<int>(context_.config.train.keep_checkpoints)});
+  auto checkpoint = store_->load_newest([&](std::int64_t step, const std::string& reason) {
+    context_.console.notice("checkpoint of step " + std::to_string(step) +
+                            " is not used: " + reason);
+  });
+  if (!checkpoint) {
+    if (context_.initial != nullptr) {
+      context_.console.line("starting from " + context_.initial->summary());
+    }
+    return std::nullopt;
+  }
+  const RunState saved = run_state_from_json(checkpoint->state_json), current = current_state();
+  require_same_run(saved, current);
+  check_tensors(*checkpoint);
+  context_.console.line("resuming at step " + std::to_string(saved.step));
+  const bool has_average = checkpoint->files.count("ema") > 0;
+  if (average_ && !has_average) {
+    context_.console.notice("the checkpoint has no average of weights; it begins here");
+  } else if (!average_ && has_average) {
+    context_.console.notice("the average of weights is given up, as train.ema-decay is 0");
+  }
+  const std::string differences = bit_differences(saved, current);
+  if (!differences.empty()) {
+    context_.console.notice("the continued run is equal up to rounding, not bit for bit: " +
+                            differences);
+  }
+  return checkpoint;
+}
+
+// What rank 0's checkpoint holds, if there is one, goes to all ranks.
 void Trainer::take_up_tensors(const std::optional<Checkpoint>& checkpoint) {
-  Communicator& communicator = context_.communicator;
   const auto file = [&](const char* name) {
     return checkpoint ? checkpoint->files.at(name) : NamedTensors();
   };
@@ -129,84 +161,43 @@ void Trainer::take_up_tensors(const std::optional<Checkpoint>& checkpoint) {
     trained_->scatter(file("optimizer"), optimizer_->state());
   }
   if (!average_) return;
-  if (communicator.any(checkpoint && checkpoint->files.count("ema") > 0)) {
+  if (context_.communicator.any(checkpoint && checkpoint->files.count("ema") > 0)) {
     trained_->scatter(file("ema"), average_->tensors());
   } else {
     average_->restart();
   }
 }
 
+void Trainer::take_up_state(const RunState& saved) {
+  step_ = saved_step_ = saved.step;
+  tokens_ = saved.tokens;
+  skipped_steps_ = saved.skipped_steps;
+  budget_.take_up(saved.seconds, saved.step_seconds);
+  if (average_) average_->set_updates(saved.average_updates);
+  if (scaler_ && saved.loss_scale > 0) scaler_->restore(saved.loss_scale, saved.loss_scale_steps);
+  if (saved.cooldown) cool_down(*saved.cooldown);
+}
+
 void Trainer::restore() {
   Communicator& communicator = context_.communicator;
-  std::vector<std::map<std::uint64_t, EpochCount>> epochs(context_.corpora.size());
   std::optional<Checkpoint> checkpoint;  // rank 0
-  std::int64_t average_updates = 0;
-  std::string loss_scale;  // "SCALE STEPS"
-  std::string cooldown;    // "BEGIN STEPS"
-  on_rank_zero(communicator, [&] {
-    store_ = std::make_unique<CheckpointStore>(
-        context_.folder.checkpoints(),
-        CheckpointStore::Options{static_cast<int>(context_.config.train.keep_checkpoints)});
-    checkpoint = store_->load_newest([&](std::int64_t step, const std::string& reason) {
-      context_.console.notice("checkpoint of step " + std::to_string(step) +
-                              " is not used: " + reason);
-    });
-    if (!checkpoint && context_.initial != nullptr) {
-      context_.console.line("starting from " + context_.initial->summary());
-    }
-    if (checkpoint) {
-      const RunState saved = run_state_from_json(checkpoint->state_json);
-      const RunState current = current_state();
-      require_same_run(saved, current);
-      check_tensors(*checkpoint);
-      step_ = saved.step;
-      tokens_ = saved.tokens;
-      skipped_steps_ = saved.skipped_steps;
+  on_rank_zero(communicator, [&] { checkpoint = load_checkpoint(); });
+  const std::string text = communicator.broadcast(checkpoint ? checkpoint->state_json : "", 0);
+  resumed_ = !text.empty();
+  take_up_tensors(checkpoint);
+  std::vector<std::map<std::uint64_t, EpochCount>> epochs(context_.corpora.size());
+  if (resumed_) {
+    const RunState saved = run_state_from_json(text);
+    take_up_state(saved);
+    if (communicator.rank() == 0) {  // sums over ranks have them once
       masks_hash_ = saved.masks_hash;
       epochs = saved.epochs;
-      budget_.take_up(saved.seconds, saved.step_seconds);
-      if (saved.cooldown) {
-        cooldown =
-            std::to_string(saved.cooldown->begin) + " " + std::to_string(saved.cooldown->steps);
-      }
-      const bool has_average = checkpoint->files.count("ema") > 0;
-      average_updates = saved.average_updates;
-      if (saved.loss_scale > 0) {
-        loss_scale = number_text(saved.loss_scale) + " " + std::to_string(saved.loss_scale_steps);
-      }
-      resumed_ = true;
-      const std::string differences = bit_differences(saved, current);
-      context_.console.line("resuming at step " + std::to_string(step_));
-      if (average_ && !has_average) {
-        context_.console.notice("the checkpoint has no average of weights; it begins here");
-      } else if (!average_ && has_average) {
-        context_.console.notice("the average of weights is given up, as train.ema-decay is 0");
-      }
-      if (!differences.empty()) {
-        context_.console.notice("the continued run is equal up to rounding, not bit for bit: " +
-                                differences);
-      }
     }
+  }
+  on_rank_zero(communicator, [&] {
     log_.open(context_.folder.metrics(), step_);
     order_->keep_plans(PlanCache(context_.folder.plans()));
   });
-  step_ = std::stoll(communicator.broadcast(std::to_string(step_), 0));
-  tokens_ = std::stoll(communicator.broadcast(std::to_string(tokens_), 0));
-  skipped_steps_ = std::stoll(communicator.broadcast(std::to_string(skipped_steps_), 0));
-  resumed_ = communicator.any(resumed_);
-  if (resumed_) saved_step_ = step_;
-  take_up_tensors(checkpoint);
-  average_updates = std::stoll(communicator.broadcast(std::to_string(average_updates), 0));
-  if (average_) average_->set_updates(average_updates);
-  loss_scale = communicator.broadcast(loss_scale, 0);
-  if (scaler_ && !loss_scale.empty()) {
-    scaler_->restore(std::stod(loss_scale), std::stoll(loss_scale.substr(loss_scale.find(' '))));
-  }
-  cooldown = communicator.broadcast(cooldown, 0);
-  if (!cooldown.empty()) {
-    const std::size_t space = cooldown.find(' ');
-    cool_down({std::stoll(cooldown.substr(0, space)), std::stoll(cooldown.substr(space))});
-  }
   for (std::size_t corpus = 0; corpus < epochs.size(); ++corpus) {
     ledgers_.emplace_back(*order_, corpus).restore(epochs[corpus]);
   }
