@@ -1,7 +1,7 @@
 #include "launcher/trainer.h"
 
-#include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "distributed/communicator.h"
 #include "launcher/agreement.h"
