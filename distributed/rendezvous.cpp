@@ -20,7 +20,11 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-const char* environment(const char* name) { return std::getenv(name); }
+// Null where it is not set or empty.
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
 
 int number_from(const char* name, int least, int most) {
   const char* text = environment(name);
@@ -214,7 +218,7 @@ RankPlace RankPlace::from_environment() {
   place.local_rank = number_from("LOCAL_RANK", 0, place.rank);
   place.port = static_cast<std::uint16_t>(number_from("MASTER_PORT", 1, kMostPort));
   const char* address = environment("MASTER_ADDR");
-  if (address == nullptr || *address == '\0') {
+  if (address == nullptr) {
     throw std::invalid_argument(
         "RANK and WORLD_SIZE are set, as torchrun does, but MASTER_ADDR is not; valid: the name or "
         "address of the host of rank 0");

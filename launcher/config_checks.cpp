@@ -118,7 +118,11 @@ void check_precision(const Checks& checks, const TrainOptions& train) {
                            "train.loss-scale-window"}) {
     checks.needs(name, scaled, "train.precision is fp16");
   }
-  checks.reading("train.loss-scale", [&] { LossScaler scaler(train.loss_scale); });
+  const LossScalerOptions& scale = train.loss_scale;
+  checks.require(scale.least <= scale.initial, "train.least-loss-scale",
+                 "which is more than train.loss-scale " + number_text(scale.initial));
+  checks.require(scale.initial <= scale.most, "train.loss-scale",
+                 "which is more than train.most-loss-scale " + number_text(scale.most));
 }
 
 }  // namespace

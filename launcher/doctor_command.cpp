@@ -17,6 +17,7 @@
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/doctor_checks.h"
+#include "launcher/nearest_name.h"
 #include "launcher/network_choice.h"
 #include "launcher/process_report.h"
 #include "launcher/rank_facts.h"
@@ -53,11 +54,17 @@ struct Diagnosis {
 
 // The devices of the run where they can be used; else processors, and why.
 std::optional<Finding> configure(Session& session, const CommandLine& line) {
+  std::string device;
+  together(session.control(), [&] {
+    device = reading_option("device", [&] {
+      return one_of(line.value("device", "auto"), {"auto", "cpu", "cuda"});
+    });
+  });
   try {
-    session.configure(line.value("device", "auto"), 0, kTimeoutSeconds);
+    session.configure(device, 0, kTimeoutSeconds);
     return std::nullopt;
   } catch (const AgreedError& error) {
-    if (error.code() != ExitCode::kUsage || line.value("device") == "cpu") throw;
+    if (error.code() != ExitCode::kUsage || device == "cpu") throw;
     session.configure("cpu", 0, kTimeoutSeconds);
     return Finding{"devices", Result::kFailed, error.what(), "the checks below ran on processors"};
   }

@@ -38,7 +38,7 @@ struct RunState {
   std::optional<CooldownSpan>
       cooldown;                       // as train.max-time made it begin; part of the run from then
   std::int64_t average_updates = 0;   // of the average of the weights
-  double loss_scale = 0;              // of fp16; 0 = there is none
+  double loss_scale = 0;              // of the last steps in fp16; 0 = there were none
   std::int64_t loss_scale_steps = 0;  // since it changed
   std::uint64_t masks_hash = 0;       // wrapping sum of Batch::masks_hash over all ranks and steps
   std::vector<std::map<std::uint64_t, EpochCount>> epochs;  // of each corpus, unfinished ones only

@@ -126,14 +126,19 @@ ExitCode Trainer::train() {
     close_epochs();
     if (due(config.train.validate_every)) validate_now();
     if (due(config.train.probe_every)) probe_now();
-    if (due(config.train.save_every)) save();
+    if (due(config.train.save_every) && skipped_steps_ < step_) save();
     budget_.step_ended(now_seconds());
   }
   if (step_ > 0 && skipped_steps_ == step_) {
-    throw AgreedError(ExitCode::kNumerics,
-                      "loss or gradient was not finite in any of " + std::to_string(step_) +
-                          " steps, so nothing was trained or saved; look at model.position, its "
-                          "options, and model.initializer-range");
+    throw AgreedError(
+        ExitCode::kNumerics,
+        gradients_overflow_
+            ? "gradients overflowed float16 in all of " + std::to_string(step_) +
+                  " steps, down to a loss scale of " + number_text(scaler_->scale()) +
+                  ", so nothing was trained or saved; begin with a smaller train.loss-scale"
+            : "loss or gradient was not finite in any of " + std::to_string(step_) +
+                  " steps, so nothing was trained or saved; look at model.position, its "
+                  "options, and model.initializer-range");
   }
   if (saved_step_ != step_) save();
   if (!stopped) return ExitCode::kDone;

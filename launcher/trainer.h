@@ -116,6 +116,10 @@ class Trainer {
   std::vector<torch::Tensor> masters_, position_masters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<LossScaler> scaler_;
+  bool gradients_overflow_ = false;  // in the last step that was skipped
+  // What a run keeps of a loss scale while it is not in float16.
+  double kept_scale_ = 0;
+  std::int64_t kept_scale_steps_ = 0;
   LearningRateSchedule schedule_;
   CooldownSpan cooldown_;
   bool cooldown_by_time_ = false;  // has train.max-time made it begin

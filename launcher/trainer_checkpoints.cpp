@@ -56,10 +56,8 @@ RunState Trainer::current_state() const {
   state.step_seconds = budget_.step_seconds();
   if (cooldown_by_time_) state.cooldown = cooldown_;
   if (average_) state.average_updates = average_->updates();
-  if (scaler_) {
-    state.loss_scale = scaler_->scale();
-    state.loss_scale_steps = scaler_->finite_steps();
-  }
+  state.loss_scale = scaler_ ? scaler_->scale() : kept_scale_;
+  state.loss_scale_steps = scaler_ ? scaler_->finite_steps() : kept_scale_steps_;
   state.world_size = context_.communicator.world_size();
   state.threads = context_.threads;
   state.torch_version = TORCH_VERSION;
@@ -141,6 +139,12 @@ std::optional<Checkpoint> Trainer::load_checkpoint() {
   } else if (!average_ && has_average) {
     context_.console.notice("the average of weights is given up, as train.ema-decay is 0");
   }
+  const double scale = context_.config.train.loss_scale.initial;
+  if (scaler_ && saved.loss_scale > 0 && config_of(saved).train.loss_scale.initial != scale) {
+    context_.console.notice("train.loss-scale " + number_text(scale) +
+                            " is where a run begins; this one goes on at " +
+                            number_text(saved.loss_scale));
+  }
   const std::string differences = bit_differences(saved, current);
   if (!differences.empty()) {
     context_.console.notice("the continued run is equal up to rounding, not bit for bit: " +
@@ -174,6 +178,8 @@ void Trainer::take_up_state(const RunState& saved) {
   skipped_steps_ = saved.skipped_steps;
   budget_.take_up(saved.seconds, saved.step_seconds);
   if (average_) average_->set_updates(saved.average_updates);
+  kept_scale_ = saved.loss_scale;
+  kept_scale_steps_ = saved.loss_scale_steps;
   if (scaler_ && saved.loss_scale > 0) scaler_->restore(saved.loss_scale, saved.loss_scale_steps);
   if (saved.cooldown) cool_down(*saved.cooldown);
 }

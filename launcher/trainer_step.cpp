@@ -151,21 +151,26 @@ bool Trainer::update(StepRecord& step) {
 void Trainer::skip(const StepRecord& step) {
   ++skipped_steps_;
   // A loss that overflows in the forward pass does so at any scale.
-  if (scaler_ && std::isfinite(step.loss) && scaler_->overflowed()) {
-    context_.console.notice("step " + std::to_string(step_) +
-                            ": gradients overflow float16; no update, and losses are multiplied "
-                            "by " +
+  gradients_overflow_ = scaler_ && std::isfinite(step.loss);
+  const std::string what =
+      gradients_overflow_ ? "gradients overflow float16" : "loss or gradient is not finite";
+  if (gradients_overflow_ && scaler_->overflowed()) {
+    context_.console.notice("step " + std::to_string(step_) + ": " + what +
+                            "; no update, and losses are multiplied by " +
                             number_text(scaler_->scale()) + " from here");
     return;
   }
   if (++skipped_in_a_row_ >= kSkippedStepsLimit) {
-    throw AgreedError(ExitCode::kNumerics,
-                      "loss or gradient was not finite in " + std::to_string(kSkippedStepsLimit) +
-                          " steps in a row, up to step " + std::to_string(step_) +
-                          "; lower optim.learning-rate or lengthen optim.warmup");
+    throw AgreedError(
+        ExitCode::kNumerics,
+        what + " in " + std::to_string(kSkippedStepsLimit) + " steps in a row, up to step " +
+            std::to_string(step_) + "; " +
+            (gradients_overflow_
+                 ? "the loss scale is at its least, " + number_text(scaler_->scale()) +
+                       ": lower train.least-loss-scale, or take bf16"
+                 : "lower optim.learning-rate or lengthen optim.warmup"));
   }
-  context_.console.notice("step " + std::to_string(step_) +
-                          ": loss or gradient is not finite; no update");
+  context_.console.notice("step " + std::to_string(step_) + ": " + what + "; no update");
 }
 
 }  // namespace tupelo

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "launcher/console.h"
@@ -54,8 +55,8 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
       "step " + std::to_string(progress.step) + "/" + std::to_string(total_steps_) + "  loss " +
       significant(step.loss, 5) + "  accuracy " + significant(100 * step.masked_accuracy, 3) + "%" +
       order + "  lr " + significant(step.learning_rate, 3) + "  |g| " +
-      significant(step.grad_norm, 3) + "  " + grouped(static_cast<std::int64_t>(rate)) +
-      " tokens/s  ETA " + duration_text(eta));
+      (std::isfinite(step.grad_norm) ? significant(step.grad_norm, 3) : "not finite") + "  " +
+      grouped(static_cast<std::int64_t>(rate)) + " tokens/s  ETA " + duration_text(eta));
   start(progress);
 }
 

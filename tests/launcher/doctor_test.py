@@ -104,6 +104,10 @@ class Doctor(unittest.TestCase):
                             str(self.folder / "missing")], expect=74)
         self.assertEqual(len([line for line in done.stderr.splitlines() if line.startswith("error: ")]), 1)
 
+    def test_a_device_that_is_not_known(self):
+        done = self.doctor(self.line("--device", "gpu"), expect=2)
+        self.assertIn("auto, cpu, cuda", done.stderr)
+
     def test_an_interface_that_is_not_there(self):
         done = self.doctor(self.line("--interface", "nosuch0"), expect=2)
         self.assertIn("this host has no nosuch0", done.stderr)

@@ -121,7 +121,24 @@ class Precision(tupelo_runs.RunTest):
         result = self.train("stuck", expect=NUMERICS, **STEADY, train__precision="fp16", train__loss_scale=2**40,
                             train__least_loss_scale=2**40, train__most_loss_scale=2**40)
         self.assertIn("5 steps in a row", result.stderr)
+        self.assertIn("train.least-loss-scale", result.stderr)
         self.assertFalse(list((self.folder / "stuck").glob("checkpoints/step-*")))
+
+    def test_fp16_that_never_trains_saves_nothing(self):
+        result = self.train("vain", expect=NUMERICS, **{**STEADY, "train__steps": 6, "train__save_every": 2},
+                            train__precision="fp16", train__loss_scale=1e30, train__most_loss_scale=1e30)
+        self.assertIn("train.loss-scale", result.stderr)
+        self.assertFalse(list((self.folder / "vain").glob("checkpoints/step-*")))
+
+    def test_a_loss_scale_outlives_other_precisions(self):
+        options = {**STEADY, "train__save_every": 0}
+        for steps, more in ((3, {"train__precision": "fp16", "train__loss_scale": 64}), (4, {}),
+                            (5, {"train__precision": "bf16"}),
+                            (6, {"train__precision": "fp16", "train__loss_scale": 1024})):
+            result = self.train("outlives", **{**options, **more, "train__steps": steps})
+            last = max((self.folder / "outlives" / "checkpoints").glob("step-*"))
+            self.assertEqual(json.loads((last / "state.json").read_text())["loss_scale"], 64, steps)
+        self.assertIn("goes on at 64", result.stdout + result.stderr)
 
     def test_memory_per_rank(self):
         plain = self.memory(self.train("plain", ranks=2, **STEADY).stdout)
@@ -139,7 +156,8 @@ class Precision(tupelo_runs.RunTest):
         for options, words in (({"train__precision": "bf32"}, ("train.precision", "bf16")),
                                ({"train__shard_optimizer": "all"}, ("train.shard-optimizer", "world")),
                                ({"train__loss_scale": 1024}, ("train.loss-scale", "fp16")),
-                               ({"train__precision": "fp16", "train__loss_scale": 2**30}, ("train.loss-scale",)),
+                               ({"train__precision": "fp16", "train__loss_scale": 2**30},
+                                ("train.loss-scale is 1073741824", "train.most-loss-scale 16777216")),
                                ({"train__loss_scale_window": 5}, ("train.loss-scale-window", "fp16"))):
             with self.subTest(**options):
                 result = self.train("refused", expect=USAGE, **{**STEADY, **options})
