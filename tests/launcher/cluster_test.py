@@ -94,10 +94,10 @@ class SameBits(ThreeHosts):
         self.assert_same_run("by-hosts", "by-hosts-again")
         reference = tupelo_runs.losses(self.folder / "three-hosts-2")
         self.assert_close(tupelo_runs.losses(self.folder / "by-hosts"), reference, 1e-5)
-        # The ranks of a host share the optimizer's state; a run of one host goes on from there.
-        self.train_over_hosts("shared-by-node", 2, train__steps=30, train__shard_optimizer="node")
-        self.train("shared-by-node", ranks=2, train__steps=40)
-        self.assert_close(tupelo_runs.losses(self.folder / "shared-by-node"), reference, 1e-5)
+        # The ranks of a host, or all ranks, share the optimizer's state.
+        for shards in ("node", "world"):
+            self.train_over_hosts(f"shared-by-{shards}", 2, train__steps=40, train__shard_optimizer=shards)
+            self.assert_close(tupelo_runs.losses(self.folder / f"shared-by-{shards}"), reference, 1e-5)
 
 
 class LostHosts(ThreeHosts):
