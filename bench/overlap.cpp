@@ -50,7 +50,9 @@ struct Stack {
 
   double megabytes() const {
     double bytes = 0;
-    for (const auto& parameter : parameters) bytes += static_cast<double>(parameter.nbytes());
+    for (const auto& parameter : parameters) {
+      bytes += 4 * static_cast<double>(parameter.numel());  // float32 whatever the parameters are
+    }
     return bytes / 1e6;
   }
 };
@@ -79,14 +81,14 @@ class Benchmark {
   Benchmark(const Runtime& runtime, const Arguments& arguments)
       : arguments_(arguments),
         stack_(arguments),
+        stack_alone_(arguments),
         alone_(std::move(make_local_world(1).front())),
         ranks_(make_mpi_communicator(runtime)) {}
 
   void run() {
     const auto bucket_bytes = static_cast<std::size_t>(arguments_.number("--bucket-bytes"));
-    // A parameter's gradient lives in one reducer at a time, so both exist once and take turns:
-    // zero() at the start of a step moves the gradients over.
-    GradientReducer solo(stack_.parameters, *alone_, {bucket_bytes});
+    // A parameter's gradient belongs to one reducer.
+    GradientReducer solo(stack_alone_.parameters, *alone_, {bucket_bytes});
     GradientReducer joint(stack_.parameters, *ranks_, {bucket_bytes});
     const auto rounds = static_cast<std::size_t>(arguments_.number("--rounds"));
     for (std::size_t round = 0; round <= rounds; ++round) {
@@ -108,7 +110,8 @@ class Benchmark {
     if (variant.who != Who::kOneAlone || ranks_->rank() == 0) {
       const auto start = Clock::now();
       for (std::int64_t i = 0; i < steps; ++i) {
-        step(stack_, reducer, arguments_.number("--micro-batches"), variant.overlap);
+        step(variant.who == Who::kAllTogether ? stack_ : stack_alone_, reducer,
+             arguments_.number("--micro-batches"), variant.overlap);
         exposed += reducer.exposed_seconds();
       }
       seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -152,7 +155,7 @@ class Benchmark {
   }
 
   const Arguments& arguments_;
-  const Stack stack_;
+  const Stack stack_, stack_alone_;
   std::unique_ptr<Communicator> alone_;
   std::unique_ptr<Communicator> ranks_;
   std::vector<Variant> variants_ = {
