@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/model_arguments.h"
 #include "bench/samples.h"
 #include "model/activation_probe.h"
 #include "model/allocation_meter.h"
@@ -32,14 +33,7 @@ struct Variant {
 class Step {
  public:
   explicit Step(const Arguments& arguments) {
-    ModelOptions options;
-    options.vocab_size = arguments.number("--vocab");
-    options.hidden_size = arguments.number("--hidden");
-    options.layers = arguments.number("--layers");
-    options.heads = arguments.number("--heads");
-    options.intermediate_size = 4 * options.hidden_size;
-    options.max_positions = arguments.number("--tokens");
-    options.dropout = options.attention_dropout = std::stod(arguments.text("--dropout"));
+    ModelOptions options = model_size(arguments);
     options.input_position = arguments.text("--input");
     options.position = arguments.text("--position");
     model_ = std::make_shared<RobertaForMaskedLm>(options);

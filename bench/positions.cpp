@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/model_arguments.h"
 #include "bench/samples.h"
 #include "model/position/encoding_call.h"
 #include "model/position/input_encoding.h"
@@ -49,14 +50,7 @@ class Step {
  public:
   Step(const Arguments& arguments, const Variant& variant)
       : rows_(arguments.number("--rows")), tokens_(arguments.number("--tokens")) {
-    ModelOptions options;
-    options.vocab_size = arguments.number("--vocab");
-    options.hidden_size = arguments.number("--hidden");
-    options.layers = arguments.number("--layers");
-    options.heads = arguments.number("--heads");
-    options.intermediate_size = 4 * options.hidden_size;
-    options.max_positions = tokens_;
-    options.dropout = options.attention_dropout = std::stod(arguments.text("--dropout"));
+    ModelOptions options = model_size(arguments);
     options.input_position = variant.input_position;
     options.position = variant.position;
     options.allow_no_position = true;

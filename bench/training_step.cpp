@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/model_arguments.h"
 #include "bench/samples.h"
 #include "distributed/backends.h"
 #include "launcher/model_parameters.h"
@@ -41,14 +42,7 @@ class Training {
  public:
   Training(const Arguments& arguments, const std::string& variant, torch::Device device)
       : world_(std::move(make_local_world(1).front())), device_(device) {
-    ModelOptions options;
-    options.vocab_size = arguments.number("--vocab");
-    options.hidden_size = arguments.number("--hidden");
-    options.layers = arguments.number("--layers");
-    options.heads = arguments.number("--heads");
-    options.intermediate_size = 4 * options.hidden_size;
-    options.max_positions = arguments.number("--tokens");
-    options.dropout = options.attention_dropout = std::stod(arguments.text("--dropout"));
+    ModelOptions options = model_size(arguments);
     options.recompute = arguments.text("--recompute");
     const std::size_t at = variant.find('@');
     options.input_position = at == std::string::npos ? "none" : variant.substr(0, at);

@@ -11,6 +11,7 @@
 #include "launcher/extension_options.h"
 #include "launcher/initial_weights.h"
 #include "launcher/network_choice.h"
+#include "launcher/open_corpora.h"
 #include "launcher/rank_facts.h"
 #include "launcher/rank_map.h"
 #include "launcher/run_config.h"
@@ -30,40 +31,6 @@ using Takes = VerbOption::Takes;
 
 const char* const kOrigin = "initialized_from";  // in run.json
 
-// Both halves of each corpus of the mixture.
-struct OpenCorpora {
-  std::vector<std::string> folders;
-  std::vector<ShardedCorpus> train, held_out;
-
-  std::vector<const ShardedCorpus*> pointers(const std::vector<ShardedCorpus>& halves) const {
-    std::vector<const ShardedCorpus*> result;
-    for (const ShardedCorpus& half : halves) result.push_back(&half);
-    return result;
-  }
-};
-
-void require_one_tokenizer(const OpenCorpora& corpora) {
-  const std::string& first = corpora.train.front().info().tokenizer_fingerprint;
-  for (std::size_t i = 1; i < corpora.train.size(); ++i) {
-    const std::string& other = corpora.train[i].info().tokenizer_fingerprint;
-    if (other == first) continue;
-    throw CorpusError("corpora " + corpora.folders.front() + " and " + corpora.folders[i] +
-                      " were made with different vocabularies (" + first.substr(0, 12) + "..., " +
-                      other.substr(0, 12) + "...)");
-  }
-}
-
-void require_different(const OpenCorpora& corpora) {
-  for (std::size_t i = 0; i < corpora.train.size(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) {
-      if (corpora.train[i].info().digest != corpora.train[k].info().digest) continue;
-      throw std::invalid_argument("--corpus: " + corpora.folders[k] + " and " + corpora.folders[i] +
-                                  " are the same corpus; data.mixture sets how often its rows are "
-                                  "used beside those of others");
-    }
-  }
-}
-
 Facts corpus_facts(const OpenCorpora& corpora) {
   Facts facts = {{"the number of corpora", std::to_string(corpora.folders.size()),
                   "give every rank the same --corpus"}};
@@ -72,32 +39,6 @@ Facts corpus_facts(const OpenCorpora& corpora) {
                      "give every rank the same --corpus, on a file system that all hosts share"});
   }
   return facts;
-}
-
-// Every shard is verified by one of the ranks, when asked for.
-void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora) {
-  together(communicator, [&] {
-    for (const std::string& folder : corpora.folders) {
-      corpora.train.emplace_back(folder, Split::kTrain, Open::kWhenRead);
-      corpora.held_out.emplace_back(folder, Split::kHeldOut);
-      ShardedCorpus::load_tokenizer(
-          folder);  // throws when the vocabulary does not match the shards
-    }
-    require_one_tokenizer(corpora);
-    require_different(corpora);
-  });
-  if (!verify) return;
-  together(communicator, [&] {
-    const auto world = static_cast<std::size_t>(communicator.world_size());
-    for (const auto* halves : {&corpora.train, &corpora.held_out}) {
-      for (const ShardedCorpus& half : *halves) {
-        for (std::size_t shard = static_cast<std::size_t>(communicator.rank());
-             shard < half.shards().size(); shard += world) {
-          half.verify_shard(shard);
-        }
-      }
-    }
-  });
 }
 
 std::unique_ptr<RunClaim> claim_folder(const RunFolder& folder, const CommandLine& line) {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <stdexcept>
 
 #include "launcher/model_parameters.h"
