@@ -15,6 +15,7 @@
 #include "data/errors.h"
 #include "data/hdf5_arrays.h"
 #include "data/import/number_rows.h"
+#include "tests/data/changed_bytes.h"
 #include "tests/data/foreign_hdf5.h"
 
 namespace tupelo {
@@ -47,18 +48,6 @@ std::vector<std::string> sound_files() {
   return files;
 }
 
-std::string changed(std::string file, const std::uint8_t* data, std::size_t size) {
-  for (std::size_t i = 0; i + 4 <= size; i += 4) {
-    const std::size_t place = data[i] | data[i + 1] << 8 | data[i + 2] << 16;
-    if (data[i + 2] >= 0xF0) {
-      file.resize(std::min<std::size_t>(file.size(), place & 0xFFFF));
-    } else if (!file.empty()) {
-      file[place % file.size()] = static_cast<char>(data[i + 3]);
-    }
-  }
-  return file;
-}
-
 void read(const fs::path& path) {
   const Hdf5Arrays arrays(path);
   const MappedFile file(path);
@@ -79,7 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::vector<std::string> files = tupelo::sound_files();
   static const int descriptor = ::memfd_create("fuzz", 0);
   if (size < 1) return 0;
-  const std::string file = tupelo::changed(files[data[0] % files.size()], data + 1, size - 1);
+  const std::string file =
+      tupelo::testing::changed(files[data[0] % files.size()], data + 1, size - 1);
   if (::ftruncate(descriptor, 0) != 0 ||
       ::pwrite(descriptor, file.data(), file.size(), 0) != static_cast<ssize_t>(file.size())) {
     std::abort();

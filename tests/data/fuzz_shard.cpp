@@ -14,6 +14,7 @@
 
 #include "data/errors.h"
 #include "data/shard.h"
+#include "tests/data/changed_bytes.h"
 #include "tests/data/resigned_shard.h"
 
 namespace tupelo {
@@ -60,18 +61,6 @@ SoundShard sound_shard(std::uint32_t vocab_size, bool sentences) {
   return sound;
 }
 
-std::string changed(std::string file, const std::uint8_t* data, std::size_t size) {
-  for (std::size_t i = 0; i + 4 <= size; i += 4) {
-    const std::size_t place = data[i] | data[i + 1] << 8 | data[i + 2] << 16;
-    if (data[i + 2] >= 0xF0) {
-      file.resize(std::min<std::size_t>(file.size(), place & 0xFFFF));
-    } else if (!file.empty()) {
-      file[place % file.size()] = static_cast<char>(data[i + 3]);
-    }
-  }
-  return file;
-}
-
 void require(bool holds) {
   if (!holds) std::abort();
 }
@@ -115,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const int descriptor = ::memfd_create("fuzz", 0);
   if (size < 1) return 0;
   const tupelo::SoundShard& sound = shards[data[0] % shards.size()];
-  std::string file = tupelo::changed(sound.bytes, data + 1, size - 1);
+  std::string file = tupelo::testing::changed(sound.bytes, data + 1, size - 1);
   const bool resigned = data[0] >= 0x80 && file.size() == sound.bytes.size();
   if (resigned) tupelo::resign(file, sound.datasets);
   if (::ftruncate(descriptor, 0) != 0 ||
