@@ -25,15 +25,21 @@ set(CMAKE_BUILD_RPATH ${LibTorch_RPATH})
 set(CMAKE_INSTALL_RPATH ${LibTorch_RPATH})
 
 # LibTorch's headers cost 10 to 20 s per source file. These few, compiled once and reused, serve all of
-# ours; torch/torch.h would have every file instantiate its templates again.
+# ours. GCC instantiates a precompiled header's pending templates again in every file that uses it: 4 s
+# with these two, twice that with torch/torch.h. With TUPELO_UNITY several files share that, so that names
+# in their unnamed namespaces must differ; without it (preset `dev`) a change compiles one file.
 add_library(tupelo_precompiled STATIC "${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp")
 target_link_libraries(tupelo_precompiled PUBLIC tupelo_flags LibTorch::cpu)
-target_precompile_headers(tupelo_precompiled PRIVATE <torch/types.h> <torch/utils.h> <torch/nn/module.h>
-                          <torch/csrc/autograd/custom_function.h>)
+target_precompile_headers(tupelo_precompiled PRIVATE <torch/types.h> <torch/nn/module.h>)
+
+# tupelo_unity(<target>): its files that are not PLAIN may be compiled several at a time.
+function(tupelo_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUPELO_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
 
 # tupelo_room(<room> [SOURCES <files>] [PLAIN <files>] [LIBS <targets>] [PRIVATE_LIBS <targets>])
 # A folder of the tree as a static library `tupelo_<room>`. SOURCES include LibTorch and get the
-# precompiled header; PLAIN sources do not and compile without it. LIBS are part of the room's public
+# precompiled header; PLAIN sources do not and compile without it, each by itself. LIBS are part of the room's public
 # face, PRIVATE_LIBS are its own affair.
 function(tupelo_room room)
   cmake_parse_arguments(arg "" "" "SOURCES;PLAIN;LIBS;PRIVATE_LIBS" ${ARGN})
@@ -42,9 +48,11 @@ function(tupelo_room room)
   if(arg_SOURCES)
     target_link_libraries(tupelo_${room} PUBLIC LibTorch::cpu)
     target_precompile_headers(tupelo_${room} REUSE_FROM tupelo_precompiled)
+    tupelo_unity(tupelo_${room})
   endif()
-  if(arg_SOURCES AND arg_PLAIN)
-    set_source_files_properties(${arg_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  if(arg_PLAIN)
+    set_source_files_properties(${arg_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                                                        SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 

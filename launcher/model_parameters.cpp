@@ -16,7 +16,7 @@ namespace tupelo {
 namespace {
 
 const std::string kLayers = "roberta.encoder.layer.";
-const std::string kEncodings = "roberta.position.";
+const std::string kEncodingsPrefix = "roberta.position.";
 
 std::int64_t number_at(const std::string& name, const std::string& prefix) {
   return std::stoll(name.substr(prefix.size()));
@@ -33,8 +33,8 @@ std::int64_t depth(const std::string& parameter, const RobertaForMaskedLm& model
   if (parameter.starts_with(kLayers)) return layers - number_at(parameter, kLayers);
   if (parameter.starts_with("roberta.embeddings.")) return layers + 1;
   if (parameter.starts_with("roberta.mask_decoder.")) return 1;
-  if (!parameter.starts_with(kEncodings)) return 0;
-  const auto group = static_cast<std::size_t>(number_at(parameter, kEncodings));
+  if (!parameter.starts_with(kEncodingsPrefix)) return 0;
+  const auto group = static_cast<std::size_t>(number_at(parameter, kEncodingsPrefix));
   const std::vector<std::int64_t>& served = model.plan().groups.at(group).layers;
   return layers - *std::min_element(served.begin(), served.end());
 }

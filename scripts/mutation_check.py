@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Plants one mistake at a time in the position encodings and in what recomputes layers (a flipped sign, a dropped scale, left and right
-swapped, ...) and reports whether the tests of model/ notice. Works on a copy of the last commit in a
+"""Plants one mistake at a time in the position encodings and in what recomputes layers (a flipped sign, a dropped
+scale, left and right swapped, ...) and reports whether the tests of model/ notice. Works on a copy of the last commit in a
 folder of its own; exit code 0 when every mistake was noticed.
 
     python3 scripts/mutation_check.py --work /tmp/mutations [--only rope,t5]
@@ -185,17 +185,14 @@ def call(command, folder, log):
         return subprocess.run(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT).returncode == 0
 
 
-def programs(build, pattern):
-    return sorted((build / "tests/model").glob(f"test_model_{pattern}"))
+REFERENCE_TESTS = r"^model\.refvec_"
+ALL_TESTS = r"^model\."
 
 
-def tests_pass(tests, log):
-    """Runs test programs; stops at the first that fails."""
-    environment = dict(os.environ, OMP_NUM_THREADS="1")
-    with open(log, "a") as output:
-        return all(subprocess.run([test, "--gtest_fail_fast", "--gtest_brief=1"], env=environment,
-                                  stdout=output, stderr=subprocess.STDOUT).returncode == 0
-                   for test in tests)
+def tests_pass(build, tests, log):
+    """Runs tests whose names match; stops soon after the first that fails."""
+    return call(["ctest", "--tests-regex", tests, "--label-exclude", "^gpu$", "--no-tests=error",
+                 "--stop-on-failure", "--parallel", str(os.cpu_count())], build, log)
 
 
 class Copy:
@@ -215,27 +212,24 @@ class Copy:
                        subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=self.repository, text=True).strip()],
                       self.root)
         self.must(["cmake", "--preset", "dev", "-B", str(self.build), "-DTUPELO_WERROR=OFF", *options], self.root)
-        if not self.compile(["tests/model/all"]):
+        if not self.compile():
             sys.exit(f"the unchanged commit does not build; see {self.log}")
-        if not tests_pass(programs(self.build, "*"), self.log):
+        if not tests_pass(self.build, ALL_TESTS, self.log):
             sys.exit(f"tests of the unchanged commit fail; see {self.log}")
 
     def must(self, command, folder):
         if not call(command, folder, self.log):
             sys.exit(f"{' '.join(command)} failed; see {self.log}")
 
-    def compile(self, targets):
-        return call(["cmake", "--build", str(self.build), "--target", *targets], self.root, self.log)
+    def compile(self):
+        return call(["cmake", "--build", str(self.build), "--target", "test_model"], self.root, self.log)
 
     def tests_notice(self):
         """The tests against reference vectors first: they are few, and notice most mistakes."""
-        few = programs(self.build, "refvec_*")
-        if not self.compile([test.name for test in few]):
+        if not self.compile():
             return "it does not compile"
-        if not tests_pass(few, self.log):
-            return True
-        self.compile(["tests/model/all"])
-        return not tests_pass(programs(self.build, "*"), self.log)
+        return not (tests_pass(self.build, REFERENCE_TESTS, self.log) and
+                    tests_pass(self.build, ALL_TESTS, self.log))
 
     def notices(self, file, text, mistake):
         """True or False; a string that says what is wrong with the mutation itself."""

@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> alibi_options() {
   return {{"form",
            "symmetric",
            {"symmetric", "split", "learned"},
@@ -140,11 +140,11 @@ class Alibi : public PlacedEncoding {
 PositionEncodingKind alibi_kind() {
   return {"alibi",
           "a penalty proportional to the distance, with a slope per head",
-          options(),
+          alibi_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<Alibi>(context, OptionReader("alibi", options(), given));
+            return std::make_shared<Alibi>(context, OptionReader("alibi", alibi_options(), given));
           }};
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> deberta_options() {
   return {{"terms",
            "c2p+p2c",
            {"c2p+p2c", "c2p", "p2c"},
@@ -116,11 +116,12 @@ class Deberta : public PositionEncoding {
 PositionEncodingKind deberta_kind() {
   return {"deberta",
           "contents attend to vectors of the distance, and these to contents, by maps of their own",
-          options(),
+          deberta_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<Deberta>(context, OptionReader("deberta", options(), given));
+            return std::make_shared<Deberta>(context,
+                                             OptionReader("deberta", deberta_options(), given));
           }};
 }
 

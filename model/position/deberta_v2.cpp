@@ -14,7 +14,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> deberta_v2_options() {
   return {{"terms",
            "c2p+p2c",
            {"c2p+p2c", "c2p", "p2c"},
@@ -102,12 +102,12 @@ class DebertaV2 : public PositionEncoding {
 PositionEncodingKind deberta_v2_kind() {
   return {"deberta-v2",
           "as deberta, in logarithmic buckets of the distance, by the layers' own maps",
-          options(),
+          deberta_v2_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<DebertaV2>(context,
-                                               OptionReader("deberta-v2", options(), given));
+            return std::make_shared<DebertaV2>(
+                context, OptionReader("deberta-v2", deberta_v2_options(), given));
           }};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> input_complex_order_options() {
   return {{"form",
            "real-part",
            {"real-part", "concat-proj", "hermitian", "modulus"},
@@ -165,12 +165,13 @@ class ComplexOrder : public InputEncoding {
 InputEncodingKind complex_order_input_kind() {
   return {"complex-order",
           "complex embeddings whose phases turn with the position",
-          options(),
+          input_complex_order_options(),
           {},
           [](const InputContext& context,
              const PositionOptions& given) -> std::shared_ptr<InputEncoding> {
             return std::make_shared<ComplexOrder>(
-                context, OptionReader(input_owner("complex-order"), options(), given));
+                context,
+                OptionReader(input_owner("complex-order"), input_complex_order_options(), given));
           }};
 }
 

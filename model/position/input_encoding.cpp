@@ -11,7 +11,7 @@
 namespace tupelo {
 namespace {
 
-std::vector<InputEncodingKind> all_kinds() {
+std::vector<InputEncodingKind> all_input_kinds() {
   std::vector<InputEncodingKind> kinds = {
       learned_input_kind(),     hierarchical_input_kind(), sinusoidal_input_kind(),
       recursive_input_kind(),   floater_input_kind(),      complex_order_input_kind(),
@@ -46,7 +46,7 @@ const InputEncodingKind& kind_called(const std::string& name) {
 }  // namespace
 
 const std::vector<InputEncodingKind>& input_encoding_kinds() {
-  static const std::vector<InputEncodingKind> kinds = all_kinds();
+  static const std::vector<InputEncodingKind> kinds = all_input_kinds();
   return kinds;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> input_floater_options() {
   std::vector<PositionOptionKind> options = FlowSettings::options();
   options.push_back(InputTable::merge_option());
   return options;
@@ -55,12 +55,12 @@ class FloaterInput : public InputTable {
 InputEncodingKind floater_input_kind() {
   return {"floater",
           "FLOATER: the path of a learned flow",
-          options(),
+          input_floater_options(),
           {},
           [](const InputContext& context,
              const PositionOptions& given) -> std::shared_ptr<InputEncoding> {
             return std::make_shared<FloaterInput>(
-                context, OptionReader(input_owner("floater"), options(), given));
+                context, OptionReader(input_owner("floater"), input_floater_options(), given));
           }};
 }
 

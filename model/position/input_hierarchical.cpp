@@ -8,7 +8,7 @@
 namespace tupelo {
 namespace {
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> input_hierarchical_options() {
   return {{"base", "smallest", {}, "trained vectors; their square is the longest sequence", 1},
           {"alpha",
            "0.4",
@@ -45,7 +45,7 @@ class HierarchicalInput : public LearnedInput {
 
 std::shared_ptr<InputEncoding> make(const InputContext& context, const PositionOptions& given) {
   const std::string owner = input_owner("learned-hier");
-  const OptionReader reader(owner, options(), given);
+  const OptionReader reader(owner, input_hierarchical_options(), given);
   const std::int64_t base = reader.integer("base", smallest_base(context.max_positions));
   if (base < smallest_base(context.max_positions)) {
     throw std::invalid_argument("position encoding " + owner + ": base=" + std::to_string(base) +
@@ -66,7 +66,7 @@ std::shared_ptr<InputEncoding> make(const InputContext& context, const PositionO
 InputEncodingKind hierarchical_input_kind() {
   return {"learned-hier",
           "trained vectors, combined in pairs to reach the square of their number",
-          options(),
+          input_hierarchical_options(),
           {},
           make};
 }

@@ -53,18 +53,18 @@ torch::Tensor LearnedInput::row_numbers(const InputTokens& tokens) const {
 
 namespace {
 
-std::vector<PositionOptionKind> options() { return {InputTable::merge_option()}; }
+std::vector<PositionOptionKind> input_learned_options() { return {InputTable::merge_option()}; }
 
 }  // namespace
 
 InputEncodingKind learned_input_kind() {
   return {"learned",
           "a trained vector per position",
-          options(),
+          input_learned_options(),
           {},
           [](const InputContext& context,
              const PositionOptions& given) -> std::shared_ptr<InputEncoding> {
-            const OptionReader reader(input_owner("learned"), options(), given);
+            const OptionReader reader(input_owner("learned"), input_learned_options(), given);
             return std::make_shared<LearnedInput>("learned", context, context.max_positions,
                                                   context.extension, InputTable::merge_of(reader));
           }};

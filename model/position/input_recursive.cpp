@@ -54,19 +54,19 @@ class RecursiveInput : public InputTable {
   Tensor bias_;
 };
 
-std::vector<PositionOptionKind> options() { return {InputTable::merge_option()}; }
+std::vector<PositionOptionKind> input_recursive_options() { return {InputTable::merge_option()}; }
 
 }  // namespace
 
 InputEncodingKind recursive_input_kind() {
   return {"recursive",
           "each position's vector computed from the one before it",
-          options(),
+          input_recursive_options(),
           {},
           [](const InputContext& context,
              const PositionOptions& given) -> std::shared_ptr<InputEncoding> {
             return std::make_shared<RecursiveInput>(
-                context, OptionReader(input_owner("recursive"), options(), given));
+                context, OptionReader(input_owner("recursive"), input_recursive_options(), given));
           }};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> input_sinusoidal_options() {
   return {{"layout",
            "interleaved",
            {"interleaved", "concat", "t2t"},
@@ -120,11 +120,11 @@ class TrainedSinusoids : public InputTable {
 InputEncodingKind sinusoidal_input_kind() {
   return {"sinusoidal",
           "sines and cosines of the position",
-          options(),
+          input_sinusoidal_options(),
           {},
           [](const InputContext& context,
              const PositionOptions& given) -> std::shared_ptr<InputEncoding> {
-            const OptionReader reader(input_owner("sinusoidal"), options(), given);
+            const OptionReader reader(input_owner("sinusoidal"), input_sinusoidal_options(), given);
             if (reader.flag("trainable")) {
               return std::make_shared<TrainedSinusoids>(context, reader);
             }

@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> nezha_options() {
   return {{"clip", "64", {}, "farther distances use the vector of this one"},
           {"values", "true", {"true", "false"}, "vectors for values as well as for keys"},
           {"fold",
@@ -90,11 +90,11 @@ class Nezha : public PlacedEncoding {
 PositionEncodingKind nezha_kind() {
   return {"nezha",
           "fixed sinusoids of the clipped distance, added to keys and values",
-          options(),
+          nezha_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<Nezha>(context, OptionReader("nezha", options(), given));
+            return std::make_shared<Nezha>(context, OptionReader("nezha", nezha_options(), given));
           }};
 }
 

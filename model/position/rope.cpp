@@ -14,7 +14,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> rope_options() {
   return {{"layout",
            "interleaved",
            {"interleaved", "half"},
@@ -116,11 +116,11 @@ class Rope : public PlacedEncoding {
 PositionEncodingKind rope_kind() {
   return {"rope",
           "queries and keys turned by an angle proportional to their position",
-          options(),
+          rope_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<Rope>(context, OptionReader("rope", options(), given));
+            return std::make_shared<Rope>(context, OptionReader("rope", rope_options(), given));
           }};
 }
 

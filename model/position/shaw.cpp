@@ -9,7 +9,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> shaw_options() {
   return {{"clip", "16", {}, "farther distances use the vectors of this one"},
           {"values", "true", {"true", "false"}, "vectors for values as well as for keys"}};
 }
@@ -50,11 +50,11 @@ class Shaw : public PositionEncoding {
 PositionEncodingKind shaw_kind() {
   return {"shaw",
           "trained vectors of the clipped distance, added to keys and values",
-          options(),
+          shaw_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<Shaw>(context, OptionReader("shaw", options(), given));
+            return std::make_shared<Shaw>(context, OptionReader("shaw", shaw_options(), given));
           }};
 }
 

@@ -10,7 +10,7 @@
 namespace tupelo {
 namespace {
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> t5_options() {
   return {{"scale",
            "default",
            {"default", "none"},
@@ -77,11 +77,11 @@ class T5Bias : public PositionEncoding {
 PositionEncodingKind t5_kind() {
   return {"t5",
           "a trained bias per head in logarithmic buckets of the distance",
-          options(),
+          t5_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<T5Bias>(context, OptionReader("t5", options(), given));
+            return std::make_shared<T5Bias>(context, OptionReader("t5", t5_options(), given));
           }};
 }
 

@@ -9,7 +9,7 @@
 namespace tupelo {
 namespace {
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> tupe_absolute_options() {
   std::vector<PositionOptionKind> options = {
       Tupe::theta_option(),
       {"fold",
@@ -83,12 +83,12 @@ class TupeAbsolute : public Tupe {
 PositionEncodingKind tupe_absolute_kind() {
   return {"tupe-a",
           "TUPE-A: positions attend to positions, untied from words; [CLS] untied",
-          options(),
+          tupe_absolute_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<TupeAbsolute>(context,
-                                                  OptionReader("tupe-a", options(), given));
+            return std::make_shared<TupeAbsolute>(
+                context, OptionReader("tupe-a", tupe_absolute_options(), given));
           }};
 }
 

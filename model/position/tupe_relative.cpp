@@ -10,7 +10,7 @@
 namespace tupelo {
 namespace {
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> tupe_relative_options() {
   std::vector<PositionOptionKind> options = {
       Tupe::theta_option(),
       {"rel_bins", "32", {}, "buckets of the relative bias", 4, false, 1 << 20, kBucketCounts},
@@ -85,12 +85,12 @@ class TupeRelative : public Tupe {
 PositionEncodingKind tupe_relative_kind() {
   return {"tupe-r",
           "TUPE-R: TUPE-A and a relative bias in T5's logarithmic buckets",
-          options(),
+          tupe_relative_options(),
           {},
           [](const PositionContext& context,
              const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-            return std::make_shared<TupeRelative>(context,
-                                                  OptionReader("tupe-r", options(), given));
+            return std::make_shared<TupeRelative>(
+                context, OptionReader("tupe-r", tupe_relative_options(), given));
           }};
 }
 

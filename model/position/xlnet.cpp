@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-std::vector<PositionOptionKind> options() {
+std::vector<PositionOptionKind> xlnet_options() {
   return {{"r_dim", "hidden", {}, "width of the sinusoid, an even number", 2},
           {"clamp_len", "none", {}, "farther distances count as this one"},
           {"fold",
@@ -136,11 +136,11 @@ PositionEncodingKind xlnet_kind() {
       "xlnet",
       "keys from the distance's sinusoid, trained vectors for the query's position; share=layer "
       "is XLNet's untie_r",
-      options(),
+      xlnet_options(),
       {},
       [](const PositionContext& context,
          const PositionOptions& given) -> std::shared_ptr<PositionEncoding> {
-        return std::make_shared<Xlnet>(context, OptionReader("xlnet", options(), given));
+        return std::make_shared<Xlnet>(context, OptionReader("xlnet", xlnet_options(), given));
       }};
 }
 

@@ -11,7 +11,7 @@
 #include "launcher/exit_codes.h"
 #include "launcher/ledger.h"
 
-namespace tupelo {
+namespace tupelo::agreement_test {
 namespace {
 
 // Runs `body(communicator)` on one thread per rank.
@@ -151,4 +151,4 @@ TEST(Ledger, AnEpochThatAPhaseCutsHasTheRowsThatWereDue) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::agreement_test

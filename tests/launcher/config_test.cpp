@@ -16,7 +16,7 @@
 #include "model/position/input_encoding.h"
 #include "model/position/position_encoding.h"
 
-namespace tupelo {
+namespace tupelo::config_test {
 namespace {
 
 template <typename Error, typename Action>
@@ -459,4 +459,4 @@ TEST(CurvePlot, DrawsEveryPointAndRefusesNothing) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::config_test

@@ -6,7 +6,7 @@
 #include "launcher/rank_facts.h"
 #include "launcher/rank_map.h"
 
-namespace tupelo {
+namespace tupelo::doctor_checks_test {
 namespace {
 
 using Result = Finding::Result;
@@ -220,4 +220,4 @@ TEST(NetworkChoice, AddressesLieInNetworks) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::doctor_checks_test

@@ -8,7 +8,7 @@
 #include "launcher/svg_figures.h"
 #include "launcher/text_table.h"
 
-namespace tupelo {
+namespace tupelo::figures_test {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
@@ -86,4 +86,4 @@ TEST(CheckpointPlace, RunsAndTheirCheckpoints) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::figures_test

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-namespace tupelo {
+namespace tupelo::model_parameters_test {
 namespace {
 
 RobertaForMaskedLm tiny_model() {
@@ -164,4 +164,4 @@ TEST(ModelParameters, WhatMuonLeavesHasARateOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::model_parameters_test

@@ -10,7 +10,7 @@
 #include "launcher/model_parameters.h"
 #include "tests/distributed/threads_as_ranks.h"
 
-namespace tupelo {
+namespace tupelo::trained_parameters_test {
 namespace {
 
 ModelOptions tiny_options() {
@@ -313,4 +313,4 @@ TEST(TrainedParameters, TensorsThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::trained_parameters_test

@@ -6,7 +6,7 @@
 
 #include "launcher/run_config.h"
 
-namespace tupelo {
+namespace tupelo::update_settings_test {
 namespace {
 
 RunConfig config_with(const std::string& optim, std::int64_t steps = 1000) {
@@ -65,4 +65,4 @@ TEST(Scaling, MultipliesEveryRate) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::update_settings_test

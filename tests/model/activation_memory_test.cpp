@@ -11,7 +11,7 @@
 #include "model/position/input_encoding.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::activation_memory_test {
 namespace {
 
 using torch::Tensor;
@@ -188,4 +188,4 @@ TEST(ActivationMemory, OfTheMaskDecoder) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::activation_memory_test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-namespace tupelo {
+namespace tupelo::allocation_meter_test {
 namespace {
 
 TEST(AllocationMeter, CountsWhatLivesAndWhatWasMost) {
@@ -59,4 +59,4 @@ TEST(AllocationMeter, NestAndEnd) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::allocation_meter_test

@@ -12,7 +12,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::attention_gpu_test {
 namespace {
 
 using torch::Tensor;
@@ -143,4 +143,4 @@ TEST(EncodingsOnGpu, EqualTheCpu) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::attention_gpu_test

@@ -8,7 +8,7 @@
 #include "model/attention_entropy.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::attention_probe_test {
 namespace {
 
 using torch::Tensor;
@@ -378,4 +378,4 @@ TEST(PositionGradients, NormsByOwner) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::attention_probe_test

@@ -9,7 +9,7 @@
 
 #include "tests/model/formulas.h"
 
-namespace tupelo {
+namespace tupelo::attention_test {
 namespace {
 
 using torch::Tensor;
@@ -351,4 +351,4 @@ TEST_F(Attention, RoutesByDeviceAndTerms) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::attention_test

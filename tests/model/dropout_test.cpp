@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-namespace tupelo {
+namespace tupelo::dropout_test {
 namespace {
 
 using torch::Tensor;
@@ -81,4 +81,4 @@ TEST(Dropout, SamePatternInEveryPrecision) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::dropout_test

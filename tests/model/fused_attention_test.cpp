@@ -9,7 +9,7 @@
 
 #include "tests/model/formulas.h"
 
-namespace tupelo {
+namespace tupelo::fused_attention_test {
 namespace {
 
 using torch::Tensor;
@@ -90,4 +90,4 @@ TEST_F(FusedAttention, SampleWithoutKeysGivesZeros) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::fused_attention_test

@@ -7,7 +7,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::initial_values_test {
 namespace {
 
 using torch::Tensor;
@@ -92,4 +92,4 @@ TEST(InitialValues, OfTheBackboneDoNotDependOnThePlanOrPrecision) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::initial_values_test

@@ -14,13 +14,13 @@
 
 namespace tupelo {
 
-inline constexpr std::int64_t kVocabulary = 13, kHidden = 8, kLongest = 9, kPad = 1;
+inline constexpr std::int64_t kVocabulary = 13, kHidden = 8, kMaxPositions = 9, kPad = 1;
 
 inline InputContext small_context() {
   InputContext context;
   context.vocab_size = kVocabulary;
   context.hidden_size = kHidden;
-  context.max_positions = kLongest;
+  context.max_positions = kMaxPositions;
   context.pad_id = kPad;
   return context;
 }

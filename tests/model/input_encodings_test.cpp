@@ -19,7 +19,7 @@
 #include "tests/model/input_batch.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::input_encodings_test {
 namespace {
 
 using torch::Tensor;
@@ -96,9 +96,9 @@ TEST_P(EveryInput, ShapesAtEveryLength) {
 TEST_P(EveryInput, RefusesALongerSequenceNamingBothLengths) {
   const auto encoding = make_input(GetParam());
   const std::int64_t longest = encoding->longest();
-  ASSERT_GE(longest, kLongest);
+  ASSERT_GE(longest, kMaxPositions);
   if (longest == kAnyLength) {
-    EXPECT_TRUE(InputBatch(2, 4 * kLongest).through(*encoding).isfinite().all().item<bool>());
+    EXPECT_TRUE(InputBatch(2, 4 * kMaxPositions).through(*encoding).isfinite().all().item<bool>());
     return;
   }
   EXPECT_TRUE(InputBatch(2, longest).through(*encoding).isfinite().all().item<bool>());
@@ -166,7 +166,7 @@ TEST_P(EveryInput, PackedDocumentsAreLikeDocumentsAlone) {
 
 TEST_P(EveryInput, EveryParameterGetsAGradient) {
   const auto encoding = make_input(GetParam());
-  InputBatch batch(2, kLongest);
+  InputBatch batch(2, kMaxPositions);
   batch.embeddings.requires_grad_();
   encoding->collapse(batch.through(*encoding)).pow(3).sum().backward();
   EXPECT_GT(batch.embeddings.grad().abs().max().item<double>(), 1e-6);
@@ -292,4 +292,4 @@ std::string test_name(const testing::TestParamInfo<std::string>& tested) {
 INSTANTIATE_TEST_SUITE_P(Table, EveryInput, testing::ValuesIn(all_variants()), test_name);
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::input_encodings_test

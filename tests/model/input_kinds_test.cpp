@@ -17,7 +17,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/input_batch.h"
 
-namespace tupelo {
+namespace tupelo::input_kinds_test {
 namespace {
 
 using torch::Tensor;
@@ -87,7 +87,7 @@ TEST(InputPosition, EveryRowHasHelp) {
 TEST(LearnedInput, NumbersTokensFromBehindThePaddingRow) {
   const auto encoding = make_input("learned");
   const Tensor weight = encoding->named_parameters()["weight"];
-  EXPECT_EQ(weight.sizes(), (at::IntArrayRef{kPad + 1 + kLongest, kHidden}));
+  EXPECT_EQ(weight.sizes(), (at::IntArrayRef{kPad + 1 + kMaxPositions, kHidden}));
   // Padding on either side: real tokens are counted, padding has the row of its id.
   const Tensor ids = torch::tensor({{1, 1, 5, 6, 7}, {5, 6, 1, 1, 1}}, torch::kInt64);
   const Tensor rows = torch::tensor({{1, 1, 2, 3, 4}, {2, 3, 1, 1, 1}}, torch::kInt64);
@@ -114,7 +114,7 @@ TEST(LearnedInput, NumbersPackedTokensWithinTheirDocument) {
 TEST(LearnedInput, StartsLikeAnyEmbedding) {
   const auto encoding = InputPosition::parse("learned").make(small_context());
   encoding->initialize(0.02, initial_value_generator(3, "position_embeddings"));
-  Embedding expected(kPad + 1 + kLongest, kHidden, kPad);
+  Embedding expected(kPad + 1 + kMaxPositions, kHidden, kPad);
   expected.initialize(0.02, initial_value_generator(3, "position_embeddings"));
   EXPECT_TRUE(encoding->parameters().front().equal(expected.weight));
 }
@@ -192,16 +192,16 @@ TEST(FloaterInput, RefreshesItsPathOnEveryNthTrainingCall) {
   const auto change = [&] { perturb(*encoding, 0.1); };
   const Tensor first = once(*encoding);
   EXPECT_TRUE(first.requires_grad());
-  for (const std::int64_t tokens : {std::int64_t{5}, std::int64_t{3}, kLongest}) {
+  for (const std::int64_t tokens : {std::int64_t{5}, std::int64_t{3}, kMaxPositions}) {
     change();
-    if (tokens == kLongest) {
+    if (tokens == kMaxPositions) {
       // Evaluation, and reports in between, neither read nor move what is kept.
       torch::NoGradGuard no_grad;
       EXPECT_FALSE(once(*encoding).equal(first));
     }
     const Tensor again = once(*encoding, tokens);
     const std::int64_t common = std::min<std::int64_t>(tokens, 5);
-    const bool refreshed = tokens == kLongest;
+    const bool refreshed = tokens == kMaxPositions;
     EXPECT_EQ(again.requires_grad(), refreshed);
     EXPECT_EQ(again.narrow(1, 0, common).equal(first.narrow(1, 0, common)), !refreshed);
   }
@@ -227,9 +227,9 @@ TEST(FloaterInput, ALongerSequenceThanKeptGetsAPathOfItsOwn) {
   torch::manual_seed(5);
   const auto encoding = make_input("floater(refresh_every=100)");
   once(*encoding);
-  EXPECT_FALSE(once(*encoding, kLongest).requires_grad());
-  EXPECT_TRUE(once(*encoding, kLongest + 1).requires_grad());
-  EXPECT_FALSE(once(*encoding, kLongest + 1).requires_grad());
+  EXPECT_FALSE(once(*encoding, kMaxPositions).requires_grad());
+  EXPECT_TRUE(once(*encoding, kMaxPositions + 1).requires_grad());
+  EXPECT_FALSE(once(*encoding, kMaxPositions + 1).requires_grad());
 }
 
 // Halving the steps divides the error by 2 to the power of the order.
@@ -360,4 +360,4 @@ TEST(ComplexOrderInput, FrequenciesStartAsThoseOfSinusoids) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::input_kinds_test

@@ -17,7 +17,7 @@
 #include "model/token_layout.h"
 #include "tests/model/formulas.h"
 
-namespace tupelo {
+namespace tupelo::length_extension_test {
 namespace {
 
 using torch::Tensor;
@@ -356,4 +356,4 @@ TEST(ExtendedAttention, LongestSequences) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::length_extension_test

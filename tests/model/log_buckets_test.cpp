@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace tupelo {
+namespace tupelo::log_buckets_test {
 namespace {
 
 TEST(LogBuckets, EqualTheLogarithmForUsualSettings) {
@@ -52,4 +52,4 @@ TEST(LogBuckets, RefuseWhatHasNoBuckets) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::log_buckets_test

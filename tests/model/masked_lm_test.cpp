@@ -11,7 +11,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::masked_lm_test {
 namespace {
 
 using torch::Tensor;
@@ -347,4 +347,4 @@ TEST_F(MaskedLm, PlanTextIsCanonical) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::masked_lm_test

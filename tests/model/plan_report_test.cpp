@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tupelo {
+namespace tupelo::plan_report_test {
 namespace {
 
 ModelOptions base_options(const std::string& position) {
@@ -203,4 +203,4 @@ TEST_F(PlanCosts, ComplexHiddenStates) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::plan_report_test

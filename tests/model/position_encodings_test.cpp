@@ -17,7 +17,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::position_encodings_test {
 namespace {
 
 using torch::Tensor;
@@ -553,4 +553,4 @@ TEST(EncodingTable, NamesAliasesAndHelp) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::position_encodings_test

@@ -7,7 +7,7 @@
 
 #include "model/layer_set.h"
 
-namespace tupelo {
+namespace tupelo::position_plan_test {
 namespace {
 
 std::string canonical(const std::string& text, std::int64_t layers = 12) {
@@ -137,4 +137,4 @@ TEST(LayerSet, ReadsAndWrites) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::position_plan_test

@@ -8,7 +8,7 @@
 
 #include "model/activation_profile.h"
 
-namespace tupelo {
+namespace tupelo::recompute_choice_test {
 namespace {
 
 constexpr Recomputed kParts[] = {Recomputed::kNothing, Recomputed::kAttention,
@@ -182,4 +182,4 @@ TEST(BytesText, HasTheUnitThatReadsBest) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::recompute_choice_test

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace tupelo {
+namespace tupelo::recompute_policy_test {
 namespace {
 
 constexpr Recomputed kNo = Recomputed::kNothing, kAt = Recomputed::kAttention,
@@ -114,4 +114,4 @@ TEST(RecomputePolicy, RefusalsSayWhatIsValid) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::recompute_policy_test

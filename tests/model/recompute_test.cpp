@@ -13,7 +13,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::recompute_test {
 namespace {
 
 using torch::Tensor;
@@ -154,4 +154,4 @@ TEST(Recompute, InputsThatNeedNoGradientGetNone) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::recompute_test

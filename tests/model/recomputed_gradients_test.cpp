@@ -11,7 +11,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::recomputed_gradients_test {
 namespace {
 
 using torch::Tensor;
@@ -140,4 +140,4 @@ TEST(RecomputedGradients, DependOnTheDropoutOfTheForwardPass) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::recomputed_gradients_test

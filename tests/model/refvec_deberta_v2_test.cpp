@@ -15,7 +15,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/refvec_case.h"
 
-namespace tupelo {
+namespace tupelo::refvec_deberta_v2_test {
 namespace {
 
 using torch::Tensor;
@@ -205,4 +205,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecDebertaV2,
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_deberta_v2_test

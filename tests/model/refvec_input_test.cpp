@@ -19,7 +19,7 @@
 #include "tests/model/formulas.h"
 #include "tests/support/refvec.h"
 
-namespace tupelo {
+namespace tupelo::refvec_input_test {
 namespace {
 
 using torch::Tensor;
@@ -354,4 +354,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecInput, testing::Values(torch::kFloat6
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_input_test

@@ -6,7 +6,7 @@
 #include "model/attention.h"
 #include "tests/model/refvec_case.h"
 
-namespace tupelo {
+namespace tupelo::refvec_logn_test {
 namespace {
 
 using torch::Tensor;
@@ -50,4 +50,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecLogn, testing::Values(torch::kFloat64
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_logn_test

@@ -12,7 +12,7 @@
 #include "tests/model/formulas.h"
 #include "tests/support/refvec.h"
 
-namespace tupelo {
+namespace tupelo::refvec_positions_test {
 namespace {
 
 using torch::Tensor;
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecPositions,
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_positions_test

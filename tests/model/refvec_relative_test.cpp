@@ -13,7 +13,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/refvec_case.h"
 
-namespace tupelo {
+namespace tupelo::refvec_relative_test {
 namespace {
 
 using torch::Tensor;
@@ -220,4 +220,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecRelative,
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_relative_test

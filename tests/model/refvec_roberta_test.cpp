@@ -13,7 +13,7 @@
 #include "model/roberta.h"
 #include "tests/support/refvec.h"
 
-namespace tupelo {
+namespace tupelo::refvec_roberta_test {
 namespace {
 
 using torch::Tensor;
@@ -264,4 +264,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecRoberta,
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_roberta_test

@@ -10,7 +10,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/refvec_case.h"
 
-namespace tupelo {
+namespace tupelo::refvec_rope_test {
 namespace {
 
 using torch::Tensor;
@@ -117,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(Precisions, RefvecRope, testing::Values(torch::kFloat64
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::refvec_rope_test

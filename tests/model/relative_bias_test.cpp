@@ -11,7 +11,7 @@
 #include "model/position/toeplitz.h"
 #include "tests/model/formulas.h"
 
-namespace tupelo {
+namespace tupelo::relative_bias_test {
 namespace {
 
 using torch::Tensor;
@@ -126,4 +126,4 @@ TEST(T5RelativeLine, LooksUpBucketsAtEveryLength) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::relative_bias_test

@@ -13,7 +13,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/small_encodings.h"
 
-namespace tupelo {
+namespace tupelo::relative_encodings_test {
 namespace {
 
 using torch::Tensor;
@@ -263,4 +263,4 @@ TEST(DebertaV2, FartherDistancesNeedNoFurtherRows) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::relative_encodings_test

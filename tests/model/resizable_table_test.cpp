@@ -9,7 +9,7 @@
 #include "model/position/input_encoding.h"
 #include "model/position/position_encoding.h"
 
-namespace tupelo {
+namespace tupelo::resizable_table_test {
 namespace {
 
 using torch::Tensor;
@@ -187,4 +187,4 @@ TEST(ResizableTable, OldLengthsAreUntouched) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::resizable_table_test

@@ -12,7 +12,7 @@
 #include "tests/model/formulas.h"
 #include "tests/model/small_encodings.h"
 
-namespace tupelo {
+namespace tupelo::rope_test {
 namespace {
 
 using torch::Tensor;
@@ -145,4 +145,4 @@ TEST(RotationFrequencies, FixedPointsOfTheScalings) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::rope_test

@@ -8,7 +8,7 @@
 #include "model/roberta.h"
 #include "tests/model/tiny_model.h"
 
-namespace tupelo {
+namespace tupelo::sentence_order_test {
 namespace {
 
 using torch::Tensor;
@@ -164,4 +164,4 @@ TEST_F(SentenceOrder, HalfPrecisionLossIsFloat32) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::sentence_order_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace tupelo {
+namespace tupelo::token_layout_test {
 namespace {
 
 using torch::Tensor;
@@ -111,4 +111,4 @@ TEST(TokenLayout, RefusesABatchWithoutDocuments) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::token_layout_test

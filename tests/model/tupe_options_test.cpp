@@ -15,7 +15,7 @@
 #include "model/position/toeplitz.h"
 #include "tests/model/formulas.h"
 
-namespace tupelo {
+namespace tupelo::tupe_options_test {
 namespace {
 
 using torch::Tensor;
@@ -327,4 +327,4 @@ TEST(TupeCost, CountsProjectionsAndProductsOfPositions) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::tupe_options_test

@@ -6,7 +6,7 @@
 #include "tests/optim/optimizer_run.h"
 #include "tests/support/refvec.h"
 
-namespace tupelo {
+namespace tupelo::adamw_test {
 namespace {
 
 class AdamWVectors : public testing::TestWithParam<std::tuple<std::string, torch::ScalarType>> {};
@@ -70,4 +70,4 @@ TEST(AdamW, DecaysOnlyWhatItsGroupSays) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::adamw_test

@@ -1,13 +1,12 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
-#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>
 
 #include "optim/optimizer.h"
 
-namespace tupelo {
+namespace tupelo::gradient_clipping_test {
 namespace {
 
 std::vector<torch::Tensor> with_gradients(const std::vector<torch::Tensor>& gradients) {
@@ -107,4 +106,4 @@ TEST(ClipGlobalNorm, TakesMixedDtypesAndViews) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::gradient_clipping_test

@@ -11,7 +11,7 @@
 #include "tests/optim/optimizer_run.h"
 #include "tests/support/refvec.h"
 
-namespace tupelo {
+namespace tupelo::lamb_test {
 namespace {
 
 double length_of(const torch::Tensor& tensor) {
@@ -132,4 +132,4 @@ TEST(Lamb, UnknownFlavoursAreABrokenContract) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::lamb_test

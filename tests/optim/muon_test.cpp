@@ -10,7 +10,7 @@
 #include "optim/newton_schulz.h"
 #include "tests/optim/optimizer_run.h"
 
-namespace tupelo {
+namespace tupelo::muon_test {
 namespace {
 
 torch::Tensor orthogonal_of(const torch::Tensor& matrix) {
@@ -119,4 +119,4 @@ TEST(Muon, RefusesWhatIsNoMatrix) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::muon_test

@@ -11,7 +11,7 @@
 
 #include "tests/optim/optimizer_run.h"
 
-namespace tupelo {
+namespace tupelo::optimizer_test {
 namespace {
 
 // What holds for every optimizer of the table.
@@ -326,4 +326,4 @@ TEST(Optimizer, TwoParametersOfOneNameAreABrokenContract) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::optimizer_test

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace tupelo {
+namespace tupelo::parameter_groups_test {
 namespace {
 
 std::vector<NamedParameter> parameters_called(const std::vector<std::string>& names) {
@@ -96,4 +96,4 @@ TEST(ParameterGroups, RefusesTwoParametersOfOneName) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::parameter_groups_test

@@ -10,7 +10,7 @@
 
 #include "optim/optimizer.h"
 
-namespace tupelo {
+namespace tupelo::published_optimizers_test {
 namespace {
 
 using nlohmann::json;
@@ -113,4 +113,4 @@ INSTANTIATE_TEST_SUITE_P(CasesAndPrecisions, PublishedOptimizers,
                          });
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::published_optimizers_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/refvec.h"
 
-namespace tupelo {
+namespace tupelo::schedule_test {
 namespace {
 
 class ScheduleVectors : public testing::TestWithParam<torch::ScalarType> {};
@@ -187,4 +187,4 @@ TEST(Warmup, RefusesAnythingElse) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::schedule_test

@@ -7,7 +7,7 @@
 
 #include "tests/optim/optimizer_run.h"
 
-namespace tupelo {
+namespace tupelo::weight_average_test {
 namespace {
 
 std::vector<NamedParameter> draw() {
@@ -92,4 +92,4 @@ TEST(WeightAverage, ADecayOutOfRangeIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::weight_average_test
