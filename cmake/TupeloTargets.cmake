@@ -35,6 +35,10 @@ target_precompile_headers(tupelo_precompiled PRIVATE <torch/types.h> <torch/nn/m
 # tupelo_unity(<target>): its files that are not PLAIN may be compiled several at a time.
 function(tupelo_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUPELO_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(TUPELO_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 takes a string's length for unknown where it inlined enough (https://gcc.gnu.org/PR105329).
+    target_compile_options(${target} PRIVATE -Wno-stringop-overflow)
+  endif()
 endfunction()
 
 # tupelo_room(<room> [SOURCES <files>] [PLAIN <files>] [LIBS <targets>] [PRIVATE_LIBS <targets>])

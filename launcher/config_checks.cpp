@@ -38,7 +38,8 @@ class Checks {
 
   // `name` keeps its default unless `holds`.
   void needs(const std::string& name, bool holds, const std::string& condition) const {
-    const bool is_default = text_of(name) == entry(name).get(RunConfig{});
+    static const RunConfig defaults;
+    const bool is_default = text_of(name) == entry(name).get(defaults);
     require(holds || is_default, name, "which has no effect unless " + condition);
   }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>
