@@ -12,7 +12,7 @@
 #include "tests/checkpoints/checkpoint_samples.h"
 #include "tests/checkpoints/temporary_folder.h"
 
-namespace tupelo {
+namespace tupelo::checkpoint_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -268,4 +268,4 @@ TEST_F(CheckpointStoreTest, SaysWhenItsFolderCannotBe) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::checkpoint_store_test

@@ -6,7 +6,7 @@
 #include "tests/checkpoints/checkpoint_samples.h"
 #include "tests/checkpoints/temporary_folder.h"
 
-namespace tupelo {
+namespace tupelo::damaged_checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -200,4 +200,4 @@ TEST_F(DamagedCheckpoint, ManifestsOfAnotherForm) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::damaged_checkpoint_test

@@ -4,7 +4,7 @@
 #include "checkpoints/safetensors.h"
 #include "tests/checkpoints/temporary_folder.h"
 
-namespace tupelo {
+namespace tupelo::hostile_safetensors_test {
 namespace {
 
 std::string with_length(std::uint64_t header_bytes, const std::string& rest) {
@@ -166,4 +166,4 @@ TEST(HostileSafetensors, BoolsAreZeroOrOne) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::hostile_safetensors_test

@@ -9,7 +9,7 @@
 #include "tests/checkpoints/checkpoint_samples.h"
 #include "tests/checkpoints/temporary_folder.h"
 
-namespace tupelo {
+namespace tupelo::safetensors_test {
 namespace {
 
 SafetensorsFile round_trip(const NamedTensors& tensors,
@@ -147,4 +147,4 @@ TEST(Safetensors, ReadsRegularFilesOnly) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::safetensors_test

@@ -20,7 +20,7 @@
 #include "data/tokenizer/load_tokenizer.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::archive_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ TEST_F(Archive, IsThereWholeOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::archive_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/sample_batches.h"
 
-namespace tupelo {
+namespace tupelo::batch_stream_test {
 namespace {
 
 class BatchStreamTest : public SampleStreams {};
@@ -190,4 +190,4 @@ TEST_F(BatchStreamTest, WhatGoesWrongInTheBackgroundReachesTheConsumer) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::batch_stream_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace tupelo {
+namespace tupelo::best_fit_test {
 namespace {
 
 using Sizes = std::vector<std::uint32_t>;
@@ -75,4 +75,4 @@ TEST(BestFit, WastesLittleOfRowsOfTextDocuments) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::best_fit_test

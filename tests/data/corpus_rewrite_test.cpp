@@ -8,7 +8,7 @@
 #include "data/prepare.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::corpus_rewrite_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST(DecodeDocuments, GivesBackTheText) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::corpus_rewrite_test

@@ -4,7 +4,7 @@
 
 #include "data/row_plan.h"
 
-namespace tupelo {
+namespace tupelo::corpus_statistics_test {
 namespace {
 
 std::vector<std::uint64_t> offsets_of(const std::vector<std::uint64_t>& lengths) {
@@ -62,4 +62,4 @@ TEST(PaddingEstimates, CountEmptyPlaces) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::corpus_statistics_test

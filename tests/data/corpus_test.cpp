@@ -14,7 +14,7 @@
 #include "data/tokenizer/byte_bpe_trainer.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -297,4 +297,4 @@ TEST(StoredTokenizer, MayBeByteLevelBpe) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::corpus_test

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tupelo {
+namespace tupelo::crc32c_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -81,4 +81,4 @@ TEST(Crc32c, SumsBlocksOneByOne) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::crc32c_test

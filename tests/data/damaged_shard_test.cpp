@@ -11,7 +11,7 @@
 
 #include "tests/data/spoiled_corpus.h"
 
-namespace tupelo {
+namespace tupelo::damaged_shard_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -286,4 +286,4 @@ TEST_P(DamagedShard, SaysWhichFileMayNotBeRead) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::damaged_shard_test

@@ -11,7 +11,7 @@
 #include "data/prepare.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::dirt_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -159,4 +159,4 @@ TEST_F(Dirt, AFifoThatTookAFilesPlaceDoesNotHoldUp) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::dirt_test

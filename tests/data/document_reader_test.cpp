@@ -10,7 +10,7 @@
 #include "data/document_text.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::document_reader_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,4 +247,4 @@ TEST(DocumentText, HashIsTheBeginningOfTheSha256) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::document_reader_test

@@ -17,7 +17,7 @@
 #include "data/tokenizer/load_tokenizer.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::export_nvidia_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -310,4 +310,4 @@ TEST_F(ExportNvidia, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::export_nvidia_test

@@ -10,7 +10,7 @@
 #include "data/hdf5.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::hdf5_reader_test {
 namespace {
 
 const std::string kDigest(64, 'd');
@@ -245,4 +245,4 @@ TEST_F(Hdf5ReaderTest, SurvivesDamageAnywhere) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::hdf5_reader_test

@@ -12,7 +12,7 @@
 #include "tests/data/foreign_hdf5.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::hostile_hdf5_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -271,4 +271,4 @@ TEST_F(HostileHdf5, SurvivesDamageAnywhere) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::hostile_hdf5_test

@@ -11,7 +11,7 @@
 
 #include "tests/data/spoiled_corpus.h"
 
-namespace tupelo {
+namespace tupelo::hostile_shard_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -384,4 +384,4 @@ TEST_F(HostileShard, RefusingTakesLittleMemory) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::hostile_shard_test

@@ -5,7 +5,7 @@
 #include "data/import/megatron.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::import_megatron_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ TEST_F(ImportMegatron, SurvivesEveryDamagedByteOfAnIndex) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::import_megatron_test

@@ -10,7 +10,7 @@
 #include "tests/data/foreign_hdf5.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::import_nvidia_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -342,4 +342,4 @@ TEST_F(ImportNvidia, RefusesOtherStructures) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::import_nvidia_test

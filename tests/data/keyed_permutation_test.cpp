@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tupelo {
+namespace tupelo::keyed_permutation_test {
 namespace {
 
 TEST(KeyedPermutation, IsABijectionForEverySmallSize) {
@@ -98,4 +98,4 @@ TEST(RowHash, SumTellsACompleteEpoch) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::keyed_permutation_test

@@ -13,7 +13,7 @@
 #include "data/plan_cache.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::lazy_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -286,4 +286,4 @@ TEST(LazyRowPlan, OfABillionRowsLooksOnlyWhereARowIs) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::lazy_corpus_test

@@ -13,7 +13,7 @@
 #include "data/batch_stream.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::length_bins_test {
 namespace {
 
 // Most documents are short and a few are long, as in real text.
@@ -269,4 +269,4 @@ TEST_F(BinnedStreamTest, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::length_bins_test

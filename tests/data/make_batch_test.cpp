@@ -5,7 +5,7 @@
 
 #include "tests/data/sample_batches.h"
 
-namespace tupelo {
+namespace tupelo::make_batch_test {
 namespace {
 
 class MakeBatchTest : public SampleStreams {};
@@ -127,4 +127,4 @@ TEST_F(MakeBatchTest, EpochsDifferInOrderAndMasks) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::make_batch_test

@@ -13,7 +13,7 @@
 #include "data/philox.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::mask_choice_test {
 namespace {
 
 // The law as data/FORMAT.md states it, straight from the generator, word by word around the circle.
@@ -138,4 +138,4 @@ TEST(MaskChoice, TheChoiceFollowsTheWrittenLaw) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::mask_choice_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::masker_test {
 namespace {
 
 struct Masked {
@@ -170,4 +170,4 @@ TEST(Masker, MasksAreFixedForEver) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::masker_test

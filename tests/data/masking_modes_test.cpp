@@ -9,7 +9,7 @@
 #include "data/masker.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::masking_modes_test {
 namespace {
 
 constexpr Masking kModes[] = {Masking::kToken, Masking::kWholeWord, Masking::kSpan,
@@ -358,4 +358,4 @@ TEST(MaskingModes, RefusesLengthsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::masking_modes_test

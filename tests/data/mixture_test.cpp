@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace tupelo {
+namespace tupelo::mixture_test {
 namespace {
 
 TEST(Mixture, NumbersThePartsSamplesInTurn) {
@@ -87,4 +87,4 @@ TEST(MixtureWeights, FollowSizesOrWhatIsGiven) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::mixture_test

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tupelo {
+namespace tupelo::ordered_pipeline_test {
 namespace {
 
 // Produces 0, 1, ..., count - 1.
@@ -93,4 +93,4 @@ TEST(OrderedPipeline, AConsumersFailureEndsIt) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::ordered_pipeline_test

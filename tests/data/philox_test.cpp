@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tupelo {
+namespace tupelo::philox_test {
 namespace {
 
 // Known answers of "philox 4x32 10", as Random123 publishes them (tests/kat_vectors).
@@ -21,4 +21,4 @@ TEST(Philox, WholeNumbersFillTheWordsFromTheLowEnd) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::philox_test

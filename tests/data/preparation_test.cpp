@@ -19,7 +19,7 @@
 #include "data/prepare.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::preparation_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -376,4 +376,4 @@ TEST_F(Preparation, TheSameJobRunsOnce) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::preparation_test

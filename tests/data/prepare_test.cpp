@@ -21,7 +21,7 @@
 #include "data/shard.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::prepare_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -493,4 +493,4 @@ TEST_F(Prepare, TwoRunsAtOnceDoNotClearEachOther) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::prepare_test

@@ -14,7 +14,7 @@
 #include "data/segmenter/sentence_ends.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::prepare_words_test {
 namespace {
 
 constexpr const char* kVocabulary =
@@ -212,4 +212,4 @@ TEST_F(PrepareWords, RefusesOptionsThatDoNotGoTogether) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::prepare_words_test

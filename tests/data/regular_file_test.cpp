@@ -9,7 +9,7 @@
 
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::regular_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ TEST(RegularFile, ASoftLimitOfOpenFilesIsRaised) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::regular_file_test

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace tupelo {
+namespace tupelo::row_plan_test {
 namespace {
 
 // (document, offset), or (document, kSeparator).
@@ -205,4 +205,4 @@ TEST(RowPlan, RefusesShortRowsAndRowsThatDoNotExist) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::row_plan_test

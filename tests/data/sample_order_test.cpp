@@ -8,7 +8,7 @@
 
 #include "data/keyed_permutation.h"
 
-namespace tupelo {
+namespace tupelo::sample_order_test {
 namespace {
 
 // `documents` documents of 10 tokens, each ceil(10 / (length - 2)) rows.
@@ -159,4 +159,4 @@ TEST(SampleOrder, RefusesRampsThatGoBack) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::sample_order_test

@@ -15,7 +15,7 @@
 #include "data/philox.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::sentence_pairs_test {
 namespace {
 
 constexpr std::int64_t kCls = 2, kSep = 3;
@@ -388,4 +388,4 @@ TEST_F(SentencePairsTest, RefusesWhatMakesNoPairs) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::sentence_pairs_test

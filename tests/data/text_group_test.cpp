@@ -11,7 +11,7 @@
 #include "data/input/divisible_file.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::text_group_test {
 namespace {
 
 class TextGroups : public testing::Test {
@@ -145,4 +145,4 @@ TEST_F(TextGroups, AFileThatChangedIsRefused) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::text_group_test

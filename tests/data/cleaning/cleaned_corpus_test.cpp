@@ -9,7 +9,7 @@
 #include "data/prepare.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::cleaned_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST_F(CleanedCorpus, ADocumentOfDroppedLinesIsGone) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::cleaned_corpus_test

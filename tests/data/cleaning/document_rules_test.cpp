@@ -7,7 +7,7 @@
 #include "data/cleaning/html_leftovers.h"
 #include "data/cleaning/repetition.h"
 
-namespace tupelo {
+namespace tupelo::document_rules_test {
 namespace {
 
 // All rules off but what `change` switches on.
@@ -169,4 +169,4 @@ TEST(CleaningOptions, AreChecked) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::document_rules_test

@@ -11,7 +11,7 @@
 #include "data/tokenizer/utf8.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::duplicates_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,4 +158,4 @@ TEST(NearDuplicates, LookNeitherAtSpaceNorAtShortTexts) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::duplicates_test

@@ -11,7 +11,7 @@
 #include "data/errors.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::byte_source_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -217,4 +217,4 @@ TEST_F(ByteSources, ReadAllHasABound) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::byte_source_test

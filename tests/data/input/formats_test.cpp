@@ -11,7 +11,7 @@
 #include "data/input/restructured_text.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::formats_test {
 namespace {
 
 std::string html(const std::string& page) { return text_of_html(page); }
@@ -327,4 +327,4 @@ TEST_F(FormatFiles, DamagedFilesCanBeSkipped) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::formats_test

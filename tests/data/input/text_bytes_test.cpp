@@ -7,7 +7,7 @@
 #include "data/input/memory_bytes.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::text_bytes_test {
 namespace {
 
 std::string decoded(const std::string& bytes, TextEncoding encoding) {
@@ -109,4 +109,4 @@ TEST(TextBytes, RefuseAnotherEncoding) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::text_bytes_test

@@ -12,7 +12,7 @@
 
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::text_source_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ TEST_F(TextSources, NamesTellFormats) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::text_source_test

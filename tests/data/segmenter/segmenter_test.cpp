@@ -11,7 +11,7 @@
 #include "data/segmenter/word_frequencies.h"
 #include "tests/data/sample_corpus.h"
 
-namespace tupelo {
+namespace tupelo::segmenter_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -185,4 +185,4 @@ TEST_F(SegmenterTest, RefusesWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::segmenter_test

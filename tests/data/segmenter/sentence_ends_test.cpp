@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tupelo {
+namespace tupelo::sentence_ends_test {
 namespace {
 
 using Parts = std::vector<std::string>;
@@ -94,4 +94,4 @@ TEST(SentenceEnds, TokensBeginThem) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::sentence_ends_test

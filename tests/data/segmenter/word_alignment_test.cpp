@@ -7,7 +7,7 @@
 
 #include "data/segmenter/presegmented_text.h"
 
-namespace tupelo {
+namespace tupelo::word_alignment_test {
 namespace {
 
 using Flags = std::vector<std::uint8_t>;
@@ -123,4 +123,4 @@ TEST(PresegmentedText, LinesStandAlone) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::word_alignment_test

@@ -7,7 +7,7 @@
 #include "data/tokenizer/byte_level_splitter.h"
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::byte_bpe_test {
 namespace {
 
 using testing::byte_bpe_files_of;
@@ -326,4 +326,4 @@ TEST(ByteBpeFiles, AreStrictJson) {
 TEST(ByteBpeFiles, MustBeThere) { EXPECT_THROW(load({}), std::system_error); }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::byte_bpe_test

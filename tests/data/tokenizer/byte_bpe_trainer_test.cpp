@@ -7,7 +7,7 @@
 
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::byte_bpe_trainer_test {
 namespace {
 
 using testing::read_lines;
@@ -110,4 +110,4 @@ TEST(ByteBpeTrainer, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::byte_bpe_trainer_test

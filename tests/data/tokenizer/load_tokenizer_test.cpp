@@ -6,7 +6,7 @@
 
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::load_tokenizer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,4 +70,4 @@ TEST(LoadTokenizer, WantsOne) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::load_tokenizer_test

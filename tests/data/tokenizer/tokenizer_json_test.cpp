@@ -6,7 +6,7 @@
 #include "data/errors.h"
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::tokenizer_json_test {
 namespace {
 
 using testing::byte_bpe_files_of;
@@ -197,4 +197,4 @@ TEST(TokenizerJson, SurvivesAnyDamage) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::tokenizer_json_test

@@ -11,7 +11,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::vocabulary_file_test {
 namespace {
 
 using testing::kSpecialLines;
@@ -111,4 +111,4 @@ TEST(VocabularyFile, AcceptsHostileButPossibleTokens) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::vocabulary_file_test

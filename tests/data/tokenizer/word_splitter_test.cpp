@@ -9,7 +9,7 @@
 
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::word_splitter_test {
 namespace {
 
 // FNV-1a over words, one per line.
@@ -94,4 +94,4 @@ TEST(Utf8, ReplacesMaximalSubparts) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::word_splitter_test

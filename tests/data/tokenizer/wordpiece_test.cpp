@@ -9,7 +9,7 @@
 #include "data/tokenizer/utf8.h"
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::wordpiece_test {
 namespace {
 
 using testing::make_wordpiece;
@@ -213,4 +213,4 @@ TEST(WordPiece, FingerprintsVocabularyAndFlags) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::wordpiece_test

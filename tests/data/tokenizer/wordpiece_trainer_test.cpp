@@ -12,7 +12,7 @@
 
 #include "tests/data/tokenizer/test_vocabulary.h"
 
-namespace tupelo {
+namespace tupelo::wordpiece_trainer_test {
 namespace {
 
 using Tokens = std::vector<std::string>;
@@ -224,4 +224,4 @@ TEST(WordPieceTrainer, EqualsTheReferenceOnRandomWords) {
 }
 
 }  // namespace
-}  // namespace tupelo
+}  // namespace tupelo::wordpiece_trainer_test
