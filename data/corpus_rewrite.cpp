@@ -160,6 +160,17 @@ Range share_of(const ShardedCorpus& corpus, std::uint64_t part, std::uint64_t pa
   return {document_at(part), part + 1 == parts ? corpus.documents() : document_at(part + 1)};
 }
 
+// The same documents twice are a slip: weights say how often a corpus is used.
+void require_different(const std::vector<Input>& corpora, const std::vector<fs::path>& folders) {
+  for (std::size_t i = 0; i < corpora.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (corpora[i].index().info.digest != corpora[k].index().info.digest) continue;
+      throw std::invalid_argument("corpora " + folders[k].string() + " and " +
+                                  folders[i].string() + " are the same; merge different ones");
+    }
+  }
+}
+
 void check_no_output_inside(const fs::path& output, const std::vector<fs::path>& inputs) {
   for (const fs::path& input : inputs) {
     if (fs::weakly_canonical(output) == fs::weakly_canonical(input)) {
@@ -181,6 +192,7 @@ CorpusIndex merge_corpora(const std::vector<fs::path>& inputs, const fs::path& o
     require_alike(corpora.front(), corpora.back());
     tokens += corpora.back().tokens();
   }
+  require_different(corpora, inputs);
   const CorpusIndex& first = corpora.front().index();
   CorpusInfo info = first.info;
   for (const Input& corpus : corpora) {

@@ -24,7 +24,7 @@ struct RewriteOptions {
 // size. Since documents are held out by their hash, texts that several inputs share are never on
 // both sides; that takes equal fractions. Memory: one shard of each split. The corpus appears whole
 // or not at all. Throws std::invalid_argument when tokenizer, segmenter or held-out fraction of the
-// inputs differ, CorpusError when one is damaged, std::system_error.
+// inputs differ or two are the same corpus, CorpusError when one is damaged, std::system_error.
 CorpusIndex merge_corpora(const std::vector<std::filesystem::path>& inputs,
                           const std::filesystem::path& output, const RewriteOptions& options);
 

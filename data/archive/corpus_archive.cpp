@@ -17,7 +17,7 @@
 #include "data/corpus_files.h"
 #include "data/corpus_index.h"
 #include "data/input/byte_source.h"
-#include "data/mapped_file.h"
+#include "data/regular_file.h"
 
 namespace tupelo {
 namespace {
@@ -139,27 +139,35 @@ ArchiveReport report_of(const std::vector<ArchivedFile>& files) {
 }
 
 void archive_file(const fs::path& from, const fs::path& to, int level, ArchivedFile& file) {
-  const MappedFile mapped(from);
-  const std::string digest = sha256_hex_of(mapped.bytes().data(), mapped.bytes().size());
-  if (!file.sha256.empty() && digest != file.sha256) {
+  const RegularFile content(from);
+  const ZstdFile written = write_zstd_file(to, content, level);
+  if (!file.sha256.empty() && written.content_sha256 != file.sha256) {
     throw CorpusError(from.string() + ": is damaged: its SHA-256 is not the one in index.json");
   }
-  file.sha256 = digest;
-  file.bytes = mapped.bytes().size();
-  const ZstdFile written = write_zstd_file(to, mapped.bytes(), level);
+  file.sha256 = written.content_sha256;
+  file.bytes = content.bytes();
   file.compressed_bytes = written.bytes;
   file.compressed_sha256 = written.sha256;
   decompress(to, file, {});
 }
 
+std::string sha256_hex_of(const RegularFile& file) {
+  ContentDigest digest;
+  std::vector<std::byte> block(kBlockBytes);
+  for (std::uint64_t offset = 0; offset < file.bytes(); offset += block.size()) {
+    block.resize(std::min<std::uint64_t>(kBlockBytes, file.bytes() - offset));
+    file.read(offset, block);
+    digest.update(block.data(), block.size());
+  }
+  return digest.finish_hex();
+}
+
 void restore_file(const fs::path& from, const fs::path& to, const ArchivedFile& file) {
-  {
-    const MappedFile mapped(from);
-    if (mapped.bytes().size() != file.compressed_bytes ||
-        sha256_hex_of(mapped.bytes().data(), mapped.bytes().size()) != file.compressed_sha256) {
-      throw CorpusError(from.string() +
-                        ": is damaged: its size or SHA-256 is not the one in archive.json");
-    }
+  const RegularFile compressed(from);
+  if (compressed.bytes() != file.compressed_bytes ||
+      sha256_hex_of(compressed) != file.compressed_sha256) {
+    throw CorpusError(from.string() +
+                      ": is damaged: its size or SHA-256 is not the one in archive.json");
   }
   NewCorpusFile opened(to);
   decompress(from, file, [&](std::span<const std::byte> bytes) { opened.append(bytes); });

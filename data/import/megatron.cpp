@@ -1,12 +1,15 @@
 #include "data/import/megatron.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <span>
 #include <stdexcept>
+#include <vector>
 
 #include "data/errors.h"
-#include "data/mapped_file.h"
+#include "data/regular_file.h"
 
 namespace tupelo {
 namespace {
@@ -25,6 +28,33 @@ Number number_at(std::span<const std::byte> bytes, std::uint64_t offset) {
   return value;
 }
 
+// Numbers one behind the other in a file, read in blocks. Knows no more than that they fit.
+template <typename Number>
+class StoredNumbers {
+ public:
+  StoredNumbers(const RegularFile& file, std::uint64_t first_byte, std::uint64_t count)
+      : file_(file), first_byte_(first_byte), count_(count) {}
+
+  Number at(std::uint64_t index) {
+    if (index < first_ || index - first_ >= block_.size()) load(index);
+    return block_[index - first_];
+  }
+
+ private:
+  static constexpr std::uint64_t kBlock = 1 << 16;
+
+  void load(std::uint64_t index) {
+    first_ = index / kBlock * kBlock;
+    block_.resize(std::min(kBlock, count_ - first_));
+    file_.read(first_byte_ + first_ * sizeof(Number), std::as_writable_bytes(std::span(block_)));
+  }
+
+  const RegularFile& file_;
+  const std::uint64_t first_byte_, count_;
+  std::uint64_t first_ = 0;
+  std::vector<Number> block_;
+};
+
 fs::path with_extension(const fs::path& prefix, const std::string& extension) {
   const std::string given = prefix.extension().string();
   const fs::path stem =
@@ -32,46 +62,74 @@ fs::path with_extension(const fs::path& prefix, const std::string& extension) {
   return stem.string() + extension;
 }
 
+struct IndexHeader {
+  int code;  // of the type of ids
+  std::uint64_t sequences, boundaries;
+};
+
+[[noreturn]] void refuse_index(const RegularFile& index, const std::string& what) {
+  throw CorpusError(index.path().string() + ": " + what);
+}
+
+void check_index_size(const RegularFile& index, const IndexHeader& header) {
+  const std::uint64_t bytes = index.bytes();
+  const bool fits = header.sequences <= bytes / 12 && header.boundaries <= bytes / 8 &&
+                    kHeaderBytes + 12 * header.sequences + 8 * header.boundaries <= bytes;
+  if (fits) return;
+  refuse_index(index, "it has " + std::to_string(bytes) + " bytes, too few for its " +
+                          std::to_string(header.sequences) + " sequences and " +
+                          std::to_string(header.boundaries) + " document boundaries");
+}
+
+IndexHeader read_index_header(const RegularFile& index) {
+  std::array<std::byte, kHeaderBytes> bytes{};
+  if (index.bytes() >= kHeaderBytes) index.read(0, bytes);
+  if (std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) {
+    refuse_index(index, "it does not begin as an index of Megatron (MMIDIDX)");
+  }
+  const auto version = number_at<std::uint64_t>(bytes, 9);
+  if (version != 1) {
+    refuse_index(index, "its version is " + std::to_string(version) + ", known is 1");
+  }
+  const IndexHeader header{number_at<std::uint8_t>(bytes, 17), number_at<std::uint64_t>(bytes, 18),
+                           number_at<std::uint64_t>(bytes, 26)};
+  if (!kIdBytes.contains(header.code)) {
+    refuse_index(index, "its ids are of type " + std::to_string(header.code) +
+                            "; known are 3 (int16), 4 (int32), 5 (int64) and 8 (uint16)");
+  }
+  check_index_size(index, header);
+  return header;
+}
+
 // One pair of files, its sizes and places checked.
 class IndexedDataset {
  public:
   explicit IndexedDataset(const fs::path& prefix)
-      : index_path_(with_extension(prefix, ".idx")),
-        data_path_(with_extension(prefix, ".bin")),
-        index_(index_path_),
-        data_(data_path_) {
-    const auto bytes = index_.bytes();
-    if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) {
-      refuse("it does not begin as an index of Megatron (MMIDIDX)");
-    }
-    const auto version = number_at<std::uint64_t>(bytes, 9);
-    if (version != 1) refuse("its version is " + std::to_string(version) + ", known is 1");
-    code_ = number_at<std::uint8_t>(bytes, 17);
-    if (!kIdBytes.contains(code_)) {
-      refuse("its ids are of type " + std::to_string(code_) +
-             "; known are 3 (int16), 4 (int32), 5 (int64) and 8 (uint16)");
-    }
-    sequences_ = number_at<std::uint64_t>(bytes, 18);
-    boundaries_ = number_at<std::uint64_t>(bytes, 26);
-    check_index_size();
+      : index_(with_extension(prefix, ".idx")),
+        data_(with_extension(prefix, ".bin")),
+        header_(read_index_header(index_)),
+        lengths_(index_, kHeaderBytes, header_.sequences),
+        places_(index_, kHeaderBytes + 4 * header_.sequences, header_.sequences),
+        boundaries_(index_, kHeaderBytes + 12 * header_.sequences, header_.boundaries) {
     check_sequences();
     check_boundaries();
   }
 
-  const fs::path& index_path() const { return index_path_; }
-  std::uint64_t bytes() const { return index_.bytes().size() + data_.bytes().size(); }
-  std::uint64_t documents() const { return boundaries_ - 1; }
+  const fs::path& index_path() const { return index_.path(); }
+  std::uint64_t bytes() const { return index_.bytes() + data_.bytes(); }
+  std::uint64_t documents() const { return header_.boundaries - 1; }
   // Of document `d` <= documents(): its first sequence.
-  std::uint64_t first_sequence(std::uint64_t d) const { return int64(boundaries_at() + 8 * d); }
+  std::uint64_t first_sequence(std::uint64_t d) { return boundaries_.at(d); }
 
   // Appends the ids of a sequence, all below `vocab_size`.
-  void read(std::uint64_t sequence, std::uint32_t vocab_size,
-            std::vector<std::uint32_t>& ids) const {
-    const std::uint64_t begin = place(sequence), count = length(sequence);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::int64_t id = id_at(begin + i * kIdBytes.at(code_));
+  void read(std::uint64_t sequence, std::uint32_t vocab_size, std::vector<std::uint32_t>& ids) {
+    const std::uint64_t width = kIdBytes.at(header_.code);
+    bytes_.resize(lengths_.at(sequence) * width);
+    data_.read(places_.at(sequence), bytes_);
+    for (std::uint64_t at = 0; at < bytes_.size(); at += width) {
+      const std::int64_t id = id_at(at);
       if (id < 0 || id >= static_cast<std::int64_t>(vocab_size)) {
-        throw CorpusError(data_path_.string() + ": sequence " + std::to_string(sequence) +
+        throw CorpusError(data_.path().string() + ": sequence " + std::to_string(sequence) +
                           " has token id " + std::to_string(id) + ", but the vocabulary has " +
                           std::to_string(vocab_size) + " tokens");
       }
@@ -80,72 +138,50 @@ class IndexedDataset {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw CorpusError(index_path_.string() + ": " + what);
-  }
-  std::uint64_t places_at() const { return kHeaderBytes + 4 * sequences_; }
-  std::uint64_t boundaries_at() const { return places_at() + 8 * sequences_; }
-  std::uint64_t int64(std::uint64_t offset) const {
-    return number_at<std::uint64_t>(index_.bytes(), offset);
-  }
-  std::uint64_t length(std::uint64_t sequence) const {
-    return number_at<std::uint32_t>(index_.bytes(), kHeaderBytes + 4 * sequence);
-  }
-  std::uint64_t place(std::uint64_t sequence) const { return int64(places_at() + 8 * sequence); }
-
   std::int64_t id_at(std::uint64_t offset) const {
-    const auto bytes = data_.bytes();
-    switch (code_) {
+    switch (header_.code) {
       case 3:
-        return number_at<std::int16_t>(bytes, offset);
+        return number_at<std::int16_t>(bytes_, offset);
       case 4:
-        return number_at<std::int32_t>(bytes, offset);
+        return number_at<std::int32_t>(bytes_, offset);
       case 5:
-        return number_at<std::int64_t>(bytes, offset);
+        return number_at<std::int64_t>(bytes_, offset);
       default:
-        return number_at<std::uint16_t>(bytes, offset);
+        return number_at<std::uint16_t>(bytes_, offset);
     }
   }
 
-  void check_index_size() const {
-    const std::uint64_t bytes = index_.bytes().size();
-    const bool fits = sequences_ <= bytes / 12 && boundaries_ <= bytes / 8 &&
-                      kHeaderBytes + 12 * sequences_ + 8 * boundaries_ <= bytes;
-    if (!fits) {
-      refuse("it has " + std::to_string(bytes) + " bytes, too few for its " +
-             std::to_string(sequences_) + " sequences and " + std::to_string(boundaries_) +
-             " document boundaries");
-    }
-  }
-
-  void check_sequences() const {
-    const std::uint64_t width = kIdBytes.at(code_), bytes = data_.bytes().size();
-    for (std::uint64_t s = 0; s < sequences_; ++s) {
-      const std::uint64_t begin = place(s), count = length(s);
+  void check_sequences() {
+    const std::uint64_t width = kIdBytes.at(header_.code), bytes = data_.bytes();
+    for (std::uint64_t s = 0; s < header_.sequences; ++s) {
+      const std::uint64_t begin = places_.at(s), count = lengths_.at(s);
       if (count > 0x7FFFFFFF || begin > bytes || count * width > bytes - begin) {
-        refuse("sequence " + std::to_string(s) + " lies outside " + data_path_.string());
+        refuse_index(index_,
+                     "sequence " + std::to_string(s) + " lies outside " + data_.path().string());
       }
     }
   }
 
-  void check_boundaries() const {
-    if (boundaries_ < 1 || first_sequence(0) != 0 || first_sequence(documents()) != sequences_) {
-      refuse("its documents do not reach from the first sequence to the last");
+  void check_boundaries() {
+    if (header_.boundaries < 1 || first_sequence(0) != 0 ||
+        first_sequence(documents()) != header_.sequences) {
+      refuse_index(index_, "its documents do not reach from the first sequence to the last");
     }
     for (std::uint64_t d = 0; d < documents(); ++d) {
       if (first_sequence(d) > first_sequence(d + 1)) {
-        refuse("document " + std::to_string(d) + " ends before it begins");
+        refuse_index(index_, "document " + std::to_string(d) + " ends before it begins");
       }
     }
   }
 
-  fs::path index_path_, data_path_;
-  MappedFile index_, data_;
-  int code_ = 0;
-  std::uint64_t sequences_ = 0, boundaries_ = 0;
+  const RegularFile index_, data_;
+  const IndexHeader header_;
+  StoredNumbers<std::uint32_t> lengths_;
+  StoredNumbers<std::uint64_t> places_, boundaries_;
+  std::vector<std::byte> bytes_;  // of the sequence that was read last
 };
 
-void add_document(ImportedCorpus& corpus, const IndexedDataset& dataset, std::uint64_t document) {
+void add_document(ImportedCorpus& corpus, IndexedDataset& dataset, std::uint64_t document) {
   std::vector<std::uint32_t> sequence;
   for (std::uint64_t s = dataset.first_sequence(document); s < dataset.first_sequence(document + 1);
        ++s) {
@@ -163,7 +199,7 @@ CorpusIndex import_megatron(const MegatronImport& options) {
     throw std::invalid_argument("no Megatron files are given to import");
   ImportedCorpus corpus(options);
   for (const fs::path& prefix : options.prefixes) {
-    const IndexedDataset dataset(prefix);
+    IndexedDataset dataset(prefix);
     for (std::uint64_t d = 0; d < dataset.documents(); ++d) add_document(corpus, dataset, d);
     corpus.end_source({dataset.index_path().string(), dataset.bytes()});
   }

@@ -55,14 +55,18 @@ void append_numbers_of(Bytes bytes, const NumberType& type, std::vector<std::int
   }
 }
 
-// Bytes [first, first + count) of a file that may have become shorter since its structure was read.
-Bytes part_of(const MappedFile& file, std::uint64_t first, std::uint64_t count,
-              const std::string& subject) {
-  const Bytes all = file.bytes();
-  if (first > all.size() || count > all.size() - first) {
+// Fills `part` with bytes [first, first + count) of a file that may have become shorter since its
+// structure was read.
+void read_part(const RegularFile& file, std::uint64_t first, std::uint64_t count,
+               const std::string& subject, std::vector<std::byte>& part) {
+  if (first > file.bytes() || count > file.bytes() - first) {
     throw CorpusError(subject + " reaches past the end of the file");
   }
-  return all.subspan(first, count);
+  if (count > kMostBandBytes) {
+    throw CorpusError(subject + " takes more than 256 MiB to read");
+  }
+  part.resize(count);
+  file.read(first, part);
 }
 
 std::string subject_of(const Hdf5Arrays& arrays, const std::string& name) {
@@ -71,26 +75,27 @@ std::string subject_of(const Hdf5Arrays& arrays, const std::string& name) {
 
 class ContiguousRows : public NumberRows {
  public:
-  ContiguousRows(const MappedFile& file, const StoredArray& array, std::string subject)
+  ContiguousRows(const RegularFile& file, const StoredArray& array, std::string subject)
       : file_(file), array_(array), subject_(std::move(subject)) {}
 
   void read(std::uint64_t row, std::vector<std::int64_t>& values) override {
     values.clear();
     const std::uint64_t bytes = array_.columns * array_.type.bytes;
-    append_numbers_of(part_of(file_, array_.offset + row * bytes, bytes, subject_), array_.type,
-                      values);
+    read_part(file_, array_.offset + row * bytes, bytes, subject_, buffer_);
+    append_numbers_of(buffer_, array_.type, values);
   }
 
  private:
-  const MappedFile& file_;
+  const RegularFile& file_;
   const StoredArray array_;
   const std::string subject_;
+  std::vector<std::byte> buffer_;
 };
 
 // Keeps a band: all chunks that hold the same rows.
 class ChunkedRows : public NumberRows {
  public:
-  ChunkedRows(const Hdf5Arrays& arrays, const MappedFile& file, const std::string& name,
+  ChunkedRows(const Hdf5Arrays& arrays, const RegularFile& file, const std::string& name,
               const StoredArray& array)
       : arrays_(arrays),
         file_(file),
@@ -130,43 +135,44 @@ class ChunkedRows : public NumberRows {
       const StoredChunk chunk = arrays_.chunk(name_, row, c * array_.chunk_columns);
       std::string subject = subject_of(arrays_, name_);
       subject += " at row " + std::to_string(row);
-      undo_filters(
-          array_, chunk.skipped_filters, part_of(file_, chunk.offset, chunk.bytes, subject),
-          std::span(buffer_).subspan(c * array_.chunk_bytes(), array_.chunk_bytes()), subject);
+      read_part(file_, chunk.offset, chunk.bytes, subject, stored_);
+      undo_filters(array_, chunk.skipped_filters, stored_,
+                   std::span(buffer_).subspan(c * array_.chunk_bytes(), array_.chunk_bytes()),
+                   subject);
     }
     band_ = band;
   }
 
   const Hdf5Arrays& arrays_;
-  const MappedFile& file_;
+  const RegularFile& file_;
   const std::string name_;
   const StoredArray array_;
   const std::uint64_t chunks_;  // beside each other
   std::optional<std::uint64_t> band_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> buffer_, stored_;
 };
 
 // Rows in the file's global heap. The library trusts the lengths written there, so it is not asked.
 // Source of the layout: HDF5 File Format Specification 3.0, III.E "Global Heap".
 class VaryingRows : public NumberRows {
  public:
-  VaryingRows(const MappedFile& file, const StoredArray& array, std::string subject)
+  VaryingRows(const RegularFile& file, const StoredArray& array, std::string subject)
       : file_(file), array_(array), subject_(std::move(subject)) {}
 
   void read(std::uint64_t row, std::vector<std::int64_t>& values) override {
     values.clear();
     const std::string subject = subject_ + " at row " + std::to_string(row);
-    const Bytes reference =
-        part_of(file_, array_.offset + row * kHeapReferenceBytes, kHeapReferenceBytes, subject);
-    const std::uint64_t numbers = number_at<std::uint32_t>(reference, 0);
+    read_part(file_, array_.offset + row * kHeapReferenceBytes, kHeapReferenceBytes, subject,
+              reference_);
+    const std::uint64_t numbers = number_at<std::uint32_t>(reference_, 0);
     if (numbers == 0) return;
     if (numbers > kMostRowNumbers) {
       throw CorpusError(subject + " declares " + std::to_string(numbers) +
                         " numbers; the most are " + std::to_string(kMostRowNumbers));
     }
-    load(number_at<std::uint64_t>(reference, 4), subject);
+    load(number_at<std::uint64_t>(reference_, 4), subject);
     const auto object = std::find_if(objects_.begin(), objects_.end(), [&](const Object& known) {
-      return known.index == number_at<std::uint32_t>(reference, 12);
+      return known.index == number_at<std::uint32_t>(reference_, 12);
     });
     if (object == objects_.end() || object->bytes.size() / array_.type.bytes < numbers) {
       throw CorpusError(subject + " is not in the file's heap as long as it should be");
@@ -184,12 +190,13 @@ class VaryingRows : public NumberRows {
     if (collection_ == collection) return;
     collection_.reset();
     objects_.clear();
-    const Bytes header = part_of(file_, collection, kHeapHeaderBytes, subject);
-    const auto bytes = number_at<std::uint64_t>(header, 8);
-    if (std::memcmp(header.data(), "GCOL\1", 5) != 0 || bytes < kHeapHeaderBytes) {
+    read_part(file_, collection, kHeapHeaderBytes, subject, heap_);
+    const auto bytes = number_at<std::uint64_t>(heap_, 8);
+    if (std::memcmp(heap_.data(), "GCOL\1", 5) != 0 || bytes < kHeapHeaderBytes) {
       throw CorpusError(subject + " does not lead to a heap of this file");
     }
-    add_objects(part_of(file_, collection, bytes, subject), subject);
+    read_part(file_, collection, bytes, subject, heap_);
+    add_objects(heap_, subject);
     collection_ = collection;
   }
 
@@ -206,16 +213,18 @@ class VaryingRows : public NumberRows {
     }
   }
 
-  const MappedFile& file_;
+  const RegularFile& file_;
   const StoredArray array_;
   const std::string subject_;
+  std::vector<std::byte> reference_;
   std::optional<std::uint64_t> collection_;  // whose objects are known
-  std::vector<Object> objects_;
+  std::vector<std::byte> heap_;
+  std::vector<Object> objects_;  // in heap_
 };
 
 }  // namespace
 
-std::unique_ptr<NumberRows> open_number_rows(const Hdf5Arrays& arrays, const MappedFile& file,
+std::unique_ptr<NumberRows> open_number_rows(const Hdf5Arrays& arrays, const RegularFile& file,
                                              const std::string& name, const StoredArray& array) {
   if (array.varying()) {
     return std::make_unique<VaryingRows>(file, array, subject_of(arrays, name));

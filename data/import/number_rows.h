@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/hdf5_arrays.h"
-#include "data/mapped_file.h"
+#include "data/regular_file.h"
 
 namespace tupelo {
 
@@ -24,7 +24,7 @@ class NumberRows {
 // The array `name`, which is described by `array`. `arrays` and `file`, both of one file, must
 // outlive it. Memory: the chunks that one row lies in. Throws CorpusError when these are more than
 // 256 MiB.
-std::unique_ptr<NumberRows> open_number_rows(const Hdf5Arrays& arrays, const MappedFile& file,
+std::unique_ptr<NumberRows> open_number_rows(const Hdf5Arrays& arrays, const RegularFile& file,
                                              const std::string& name, const StoredArray& array);
 
 }  // namespace tupelo

@@ -9,7 +9,7 @@
 
 #include "data/hdf5_arrays.h"
 #include "data/import/number_rows.h"
-#include "data/mapped_file.h"
+#include "data/regular_file.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace tupelo {
@@ -31,7 +31,7 @@ class NvidiaRows {
   NvidiaRows(const std::filesystem::path& file, const Tokenizer& tokenizer);
 
   std::uint64_t rows() const { return rows_; }
-  std::uint64_t bytes() const { return file_.bytes().size(); }
+  std::uint64_t bytes() const { return file_.bytes(); }
   // Ascending rows are read fastest. Throws CorpusError that names file, dataset and row: a row
   // that does not begin with [CLS], an id outside the vocabulary, a position outside the row.
   void read(std::uint64_t row, NvidiaRow& result);
@@ -45,7 +45,7 @@ class NvidiaRows {
                            const std::string& what) const;
 
   Hdf5Arrays arrays_;
-  MappedFile file_;
+  RegularFile file_;
   const Tokenizer& tokenizer_;
   std::uint64_t rows_ = 0;
   bool varying_ = false;

@@ -105,6 +105,7 @@ TEST(MergeCorpora, RefusesWhatDoesNotBelongTogether) {
   };
   EXPECT_NE(error("other-share", "c").find("held-out fractions"), std::string::npos);
   EXPECT_NE(error("a", "a").find("one of the inputs"), std::string::npos);
+  EXPECT_NE(error("a", "c").find("are the same"), std::string::npos);
   EXPECT_THROW(merge_corpora({}, folder / "c", {}), std::invalid_argument);
   EXPECT_FALSE(fs::exists(folder / "c"));
   const ShardedCorpus corpus(folder / "a", Split::kTrain);

@@ -80,7 +80,7 @@ class ExportNvidia : public testing::Test {
   static std::vector<std::vector<std::int64_t>> table(const fs::path& file,
                                                       const std::string& name) {
     const Hdf5Arrays arrays(file);
-    const MappedFile bytes(file);
+    const RegularFile bytes(file);
     const StoredArray array = arrays.array(name);
     const auto rows = open_number_rows(arrays, bytes, name, array);
     std::vector<std::vector<std::int64_t>> result(array.rows);

@@ -50,7 +50,7 @@ std::vector<std::string> sound_files() {
 
 void read(const fs::path& path) {
   const Hdf5Arrays arrays(path);
-  const MappedFile file(path);
+  const RegularFile file(path);
   if (!arrays.has("x")) return;
   const StoredArray array = arrays.array("x");
   const auto rows = open_number_rows(arrays, file, "x", array);

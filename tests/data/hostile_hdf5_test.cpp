@@ -32,7 +32,7 @@ class HostileHdf5 : public testing::Test {
  protected:
   Table read() const {
     const Hdf5Arrays arrays(file_);
-    const MappedFile bytes(file_);
+    const RegularFile bytes(file_);
     const StoredArray array = arrays.array("x");
     const auto rows = open_number_rows(arrays, bytes, "x", array);
     Table result(array.rows);
