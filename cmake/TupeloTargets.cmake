@@ -32,13 +32,35 @@ add_library(tupelo_precompiled STATIC "${PROJECT_SOURCE_DIR}/cmake/precompiled.c
 target_link_libraries(tupelo_precompiled PUBLIC tupelo_flags LibTorch::cpu)
 target_precompile_headers(tupelo_precompiled PRIVATE <torch/types.h> <torch/nn/module.h>)
 
-# tupelo_unity(<target>): its files that are not PLAIN may be compiled several at a time.
-function(tupelo_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUPELO_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-  if(TUPELO_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # GCC 12 takes a string's length for unknown where it inlined enough (https://gcc.gnu.org/PR105329).
-    target_compile_options(${target} PRIVATE -Wno-stringop-overflow)
+# tupelo_batches(<variable> <target> <files>): with TUPELO_UNITY files that include eight of these each, else
+# the files. CMake's own UNITY_BUILD names files by their whole paths, so that no checkout could use what
+# another one compiled.
+function(tupelo_batches variable target)
+  if(NOT TUPELO_UNITY OR NOT ARGN)
+    set(${variable} ${ARGN} PARENT_SCOPE)
+    return()
   endif()
+  set(includes "")
+  set(batches "")
+  foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH source "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+    list(APPEND includes "#include \"${source}\"")
+  endforeach()
+  list(LENGTH includes count)
+  foreach(first RANGE 0 ${count} 8)
+    if(first LESS count)
+      list(SUBLIST includes ${first} 8 batch)
+      list(JOIN batch "\n" text)
+      set(file "${CMAKE_CURRENT_BINARY_DIR}/${target}_from_${first}.cpp")
+      file(CONFIGURE OUTPUT "${file}" CONTENT "${text}\n" @ONLY)
+      list(APPEND batches "${file}")
+    endif()
+  endforeach()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 takes a string's length for unknown where it inlined enough (https://gcc.gnu.org/PR105329).
+    set_source_files_properties(${batches} PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
+  endif()
+  set(${variable} ${batches} PARENT_SCOPE)
 endfunction()
 
 # tupelo_room(<room> [SOURCES <files>] [PLAIN <files>] [LIBS <targets>] [PRIVATE_LIBS <targets>])
@@ -47,16 +69,15 @@ endfunction()
 # face, PRIVATE_LIBS are its own affair.
 function(tupelo_room room)
   cmake_parse_arguments(arg "" "" "SOURCES;PLAIN;LIBS;PRIVATE_LIBS" ${ARGN})
-  add_library(tupelo_${room} STATIC ${arg_SOURCES} ${arg_PLAIN})
+  tupelo_batches(batches tupelo_${room} ${arg_SOURCES})
+  add_library(tupelo_${room} STATIC ${batches} ${arg_PLAIN})
   target_link_libraries(tupelo_${room} PUBLIC tupelo_flags ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
   if(arg_SOURCES)
     target_link_libraries(tupelo_${room} PUBLIC LibTorch::cpu)
     target_precompile_headers(tupelo_${room} REUSE_FROM tupelo_precompiled)
-    tupelo_unity(tupelo_${room})
   endif()
-  if(arg_PLAIN)
-    set_source_files_properties(${arg_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON
-                                                        SKIP_UNITY_BUILD_INCLUSION ON)
+  if(arg_SOURCES AND arg_PLAIN)
+    set_source_files_properties(${arg_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
