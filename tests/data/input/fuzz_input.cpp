@@ -19,6 +19,7 @@
 #include "data/input/restructured_text.h"
 #include "data/input/text_bytes.h"
 #include "data/line_reader.h"
+#include "data/text_place.h"
 #include "data/tokenizer/utf8.h"
 
 namespace tupelo {
@@ -50,16 +51,14 @@ void clean(std::string text, const Cleaner& cleaner) {
   CleaningReport report = cleaner.empty_report();
   ContentDigest digest;
   if (text.empty()) return;
-  cleaner.clean(
-      text, [] { return std::string("f"); }, report);
+  cleaner.clean(text, TextPlace{}, report);
   if (!is_valid_utf8(text)) std::abort();
   const auto prints = cleaner.fingerprints(text, 0, digest);
   std::vector<std::uint64_t> positions;
   for (const Fingerprint& print : prints) {
     if (print.position < kNearDocument) positions.push_back(print.position);
   }
-  cleaner.drop_duplicates(
-      text, positions, [] { return std::string("f"); }, report);
+  cleaner.drop_duplicates(text, positions, TextPlace{}, report);
   if (!is_valid_utf8(text)) std::abort();
 }
 
