@@ -72,19 +72,22 @@ auto part_at(const Parts& parts, Value value, Begin begin) {
 }  // namespace
 
 SampleOrder::SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options,
-                         const PlanCache* plans)
+                         const PlanCache* plans, const OrderStart& start)
     : corpora_(corpora),
       packing_(options.packing),
       sentence_pairs_(options.sentence_pairs),
-      length_bins_(options.length_bins) {
+      length_bins_(options.length_bins),
+      start_(start) {
+  start_.epochs.resize(corpora.size());
   check_length_bins(options, corpora.size());
   const auto lengths = stretches(options.length_ramp, options.sequence_length, "length ramp");
   const auto batches = stretches(options.batch_ramp, options.global_batch, "batch ramp");
   std::vector<double> weights;
   for (const MixturePart& part : corpora) weights.push_back(part.weight);
   for (std::size_t p = 0; p < lengths.size(); ++p) {
-    const std::int64_t begin = lengths[p].first_step;
     const bool last = p + 1 == lengths.size();
+    if (!last && lengths[p + 1].first_step <= start_.step) continue;  // over before the start
+    const std::int64_t begin = std::max(lengths[p].first_step, start_.step);
     Phase phase{begin, lengths[p].value, Mixture(weights, options.seed), {}, {}, kWithoutEnd};
     for (const MixturePart& part : corpora) {
       phase.parts.push_back(make_part(part, phase, options, plans));
@@ -150,7 +153,12 @@ void SampleOrder::keep_plans(const PlanCache& plans) const {
 }
 
 void SampleOrder::add_phase(Phase phase) {
-  if (!phases_.empty() && phase.rows > 0) {
+  if (phases_.empty()) {
+    phase.epochs_before = start_.epochs_before;
+    for (std::size_t corpus = 0; corpus < corpora_.size(); ++corpus) {
+      phase.parts[corpus].first_epoch = start_.epochs[corpus];
+    }
+  } else if (phase.rows > 0) {
     const Phase& before = phases_.back();
     phase.epochs_before = before.epochs_before +
                           static_cast<double>(before.samples) / static_cast<double>(before.rows);
@@ -161,7 +169,18 @@ void SampleOrder::add_phase(Phase phase) {
   phases_.push_back(std::move(phase));
 }
 
+OrderStart SampleOrder::start_after(std::int64_t steps) const {
+  OrderStart next{steps, {}, epochs_after(steps)};
+  for (std::size_t corpus = 0; corpus < corpora_.size(); ++corpus) {
+    next.epochs.push_back(open_epochs(corpus, steps).end);
+  }
+  return next;
+}
+
 const SampleOrder::Phase& SampleOrder::phase_of_step(std::int64_t step) const {
+  if (step < start_.step) {
+    throw std::out_of_range("step " + std::to_string(step) + " comes before the order's start");
+  }
   return *part_at(phases_, step, [](const Phase& phase) { return phase.first_step; });
 }
 
@@ -248,20 +267,38 @@ SampleOrder::OpenEpochs SampleOrder::open_epochs(std::size_t corpus, std::int64_
   return epochs_before(phase_of_step(steps), corpus, steps);
 }
 
+const SampleOrder::Phase& SampleOrder::phase_of_epoch(std::size_t corpus,
+                                                      std::uint64_t epoch) const {
+  if (epoch < start_.epochs[corpus]) {
+    throw std::out_of_range("epoch " + std::to_string(epoch) + " comes before the order's start");
+  }
+  return *part_at(phases_, epoch,
+                  [corpus](const Phase& candidate) { return candidate.parts[corpus].first_epoch; });
+}
+
 SampleOrder::Epoch SampleOrder::epoch(std::size_t corpus, std::uint64_t epoch) const {
-  const Phase& phase = *part_at(phases_, epoch, [corpus](const Phase& candidate) {
-    return candidate.parts[corpus].first_epoch;
-  });
+  const Phase& phase = phase_of_epoch(corpus, epoch);
+  if (phase.samples != kWithoutEnd) return epoch_after_steps(corpus, epoch, phase.end_step);
+  const std::uint64_t rows = phase.parts[corpus].plan.rows();
+  return {rows, rows};
+}
+
+SampleOrder::Epoch SampleOrder::epoch_after_steps(std::size_t corpus, std::uint64_t epoch,
+                                                  std::int64_t steps) const {
+  const Phase& phase = phase_of_epoch(corpus, epoch);
+  if (phase.samples != kWithoutEnd) steps = std::min(steps, phase.end_step);
   const Part& part = phase.parts[corpus];
   const std::uint64_t rows = part.plan.rows();
-  if (phase.samples == kWithoutEnd) return {rows, rows};
+  if (steps <= phase.first_step) return {rows, 0};
   const std::uint64_t number = epoch - part.first_epoch;
   const auto consumed = [number](std::uint64_t drawn, std::uint64_t of) {
     return std::min(of, drawn - std::min(drawn, number * of));
   };
-  if (!phase.bins) return {rows, consumed(phase.mixture.drawn(corpus, phase.samples), rows)};
+  if (!phase.bins) {
+    return {rows, consumed(phase.mixture.drawn(corpus, samples_before(phase, steps)), rows)};
+  }
   Epoch result{rows, 0};
-  const std::vector<std::uint64_t> drawn = bin_samples_before(phase, phase.end_step);
+  const std::vector<std::uint64_t> drawn = bin_samples_before(phase, steps);
   for (std::size_t bin = 0; bin < drawn.size(); ++bin) {
     result.consumed += consumed(drawn[bin], phase.bins->rows(bin));
   }
@@ -269,6 +306,9 @@ SampleOrder::Epoch SampleOrder::epoch(std::size_t corpus, std::uint64_t epoch) c
 }
 
 double SampleOrder::epochs_after(std::int64_t steps) const {
+  if (steps < start_.step) {
+    return start_.epochs_before * static_cast<double>(steps) / static_cast<double>(start_.step);
+  }
   const Phase& phase = phase_of_step(steps);
   return phase.epochs_before +
          static_cast<double>(samples_before(phase, steps)) / static_cast<double>(phase.rows);

@@ -31,7 +31,16 @@ struct MixturePart {
   std::string name = {};
 };
 
-// A pure function of the document lengths and the options, so seeking is free.
+// Where an order begins that follows another one, of other documents, in the middle of a run.
+struct OrderStart {
+  std::int64_t step = 0;                   // its first; the steps before are not its own
+  std::vector<std::uint64_t> epochs = {};  // the first one of each corpus; none: 0 of each
+  double epochs_before = 0;                // what epochs_after() is there
+
+  bool operator==(const OrderStart&) const = default;
+};
+
+// A pure function of the document lengths, the options and the start, so seeking is free.
 //
 // A phase is a stretch of steps with one sequence length. Its samples are numbered from 0, and the
 // mixture says which corpus each comes from. Sample g of a corpus is row permutation(g mod rows) of
@@ -46,13 +55,17 @@ struct MixturePart {
 class SampleOrder {
  public:
   // Tables of row plans that `plans`, where it is given, does not have are made: see RowPlan.
-  // Throws std::invalid_argument for a ramp whose steps do not rise, and for values out of range.
+  // Throws std::invalid_argument for a ramp whose steps do not rise, and for values out of range;
+  // what DocumentTable::offset() does.
   SampleOrder(const std::vector<MixturePart>& corpora, const DataOptions& options,
-              const PlanCache* plans = nullptr);
+              const PlanCache* plans = nullptr, const OrderStart& start = {});
   SampleOrder(const SampleOrder&) = delete;
   SampleOrder& operator=(const SampleOrder&) = delete;
 
   std::size_t corpora() const { return corpora_.size(); }
+  const OrderStart& start() const { return start_; }
+  // That of an order which takes over after `steps` steps: it begins epochs of its own.
+  OrderStart start_after(std::int64_t steps) const;
 
   // Keeps the tables of the row plans, so that they need not be made again. Throws
   // std::system_error.
@@ -66,7 +79,7 @@ class SampleOrder {
     std::size_t bin = 0;
     std::int64_t longest_row = sequence_length;  // in tokens; fewer in a bin of short rows
   };
-  // Step `step` >= 0.
+  // Step `step` >= that of the start; throws std::out_of_range for one before it.
   Step step(std::int64_t step) const;
 
   struct Sample {
@@ -114,9 +127,13 @@ class SampleOrder {
     std::uint64_t rows;      // of the phase's row plan
     std::uint64_t consumed;  // fewer than `rows` when the phase ends before the epoch does
   };
+  // An epoch of the order, of a corpus.
   Epoch epoch(std::size_t corpus, std::uint64_t epoch) const;
+  // The same, as it stands after `steps` steps.
+  Epoch epoch_after_steps(std::size_t corpus, std::uint64_t epoch, std::int64_t steps) const;
 
-  // Rows consumed by `steps` steps, relative to all rows of all corpora.
+  // Rows consumed by `steps` steps, relative to all rows of all corpora. Before the start it is
+  // taken to have grown evenly.
   double epochs_after(std::int64_t steps) const;
   std::int64_t smallest_batch() const;
 
@@ -146,6 +163,7 @@ class SampleOrder {
   Part make_part(const MixturePart& corpus, Phase& phase, const DataOptions& options,
                  const PlanCache* plans) const;
   void add_phase(Phase phase);
+  const Phase& phase_of_epoch(std::size_t corpus, std::uint64_t epoch) const;
   static void add_stage(Phase& phase, std::int64_t first_step, std::int64_t global_batch);
   const Phase& phase_of_step(std::int64_t step) const;
   static const Stage& stage_of_step(const Phase& phase, std::int64_t step);
@@ -161,6 +179,7 @@ class SampleOrder {
   Packing packing_;
   bool sentence_pairs_;
   std::int64_t length_bins_;
+  OrderStart start_;
   std::vector<Phase> phases_;
 };
 

@@ -144,6 +144,63 @@ TEST(SampleOrder, EveryRowOnceInEveryWholeEpochOfEveryCorpusOfAMixture) {
   EXPECT_DOUBLE_EQ(order.epochs_after(600), 9600.0 / 160.0);
 }
 
+TEST(SampleOrder, AnOrderThatTakesOverBeginsEpochsOfItsOwn) {
+  const SampleOrder whole({{&kFifty}}, options());
+  const OrderStart start = whole.start_after(9);  // 72 samples
+  EXPECT_EQ(start.step, 9);
+  EXPECT_EQ(start.epochs, std::vector<std::uint64_t>{2});
+  EXPECT_DOUBLE_EQ(start.epochs_before, 72.0 / 50.0);
+  EXPECT_EQ(whole.epoch_after_steps(0, 0, 9).consumed, 50u);
+  EXPECT_EQ(whole.epoch_after_steps(0, 1, 9).consumed, 22u);
+  EXPECT_EQ(whole.epoch_after_steps(0, 2, 9).consumed, 0u);
+
+  const SampleOrder rest({{&kThirty}}, options(), nullptr, start);
+  EXPECT_EQ(rest.step(9).first_sample, 0u);
+  EXPECT_EQ(rest.step(12).first_sample, 24u);
+  EXPECT_THROW(rest.step(8), std::out_of_range);
+  EXPECT_THROW(rest.epoch(0, 1), std::out_of_range);
+  SampleOrder::Reader reader(rest);
+  EXPECT_EQ(reader.sample(rest.step(9), 0).epoch, 2u);
+  EXPECT_EQ(reader.sample(rest.step(12), 5).epoch, 2u);
+  EXPECT_EQ(reader.sample(rest.step(12), 6).epoch, 3u);
+  EXPECT_EQ(rest.epoch_after(0, 9), 2u);
+  EXPECT_EQ(rest.epoch_after(0, 13), 3u);
+  EXPECT_DOUBLE_EQ(rest.epochs_after(9), 72.0 / 50.0);
+  EXPECT_DOUBLE_EQ(rest.epochs_after(12), 72.0 / 50.0 + 24.0 / 30.0);
+  EXPECT_DOUBLE_EQ(rest.epochs_after(3), 24.0 / 50.0);
+
+  // One that takes over at once, before a row was used, begins the same epoch.
+  EXPECT_EQ(rest.start_after(9).epochs, start.epochs);
+  EXPECT_EQ(rest.start_after(9).epochs_before, start.epochs_before);
+  EXPECT_EQ(whole.start_after(0).epochs, std::vector<std::uint64_t>{0});
+}
+
+TEST(SampleOrder, AnOrderThatTakesOverKeepsToTheRamps) {
+  DataOptions chosen = options();
+  chosen.length_ramp = {{7, 9}, {8, 20}};
+  chosen.batch_ramp = {{2, 3}, {5, 12}};
+  const SampleOrder whole({{&kFifty}}, chosen);
+  for (const std::int64_t begin : {0, 2, 3, 9, 10, 15, 20, 30}) {
+    const SampleOrder rest({{&kThirty}}, chosen, nullptr, whole.start_after(begin));
+    SampleOrder::Reader reader(rest);
+    std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
+    for (std::int64_t number = begin; number < 60; ++number) {
+      const SampleOrder::Step step = rest.step(number), expected = whole.step(number);
+      EXPECT_EQ(step.sequence_length, expected.sequence_length);
+      EXPECT_EQ(step.global_batch, expected.global_batch);
+      for (std::int64_t i = 0; i < step.global_batch; ++i) {
+        const auto sample = reader.sample(step, static_cast<std::uint64_t>(i));
+        EXPECT_GE(sample.epoch, whole.start_after(begin).epochs[0]);
+        used[sample.epoch].insert(sample.index);
+      }
+    }
+    for (const auto& [epoch, rows] : used) {
+      EXPECT_EQ(rows.size(), rest.epoch_after_steps(0, epoch, 60).consumed);
+      EXPECT_EQ(std::set<std::uint64_t>(rows.begin(), rows.end()).size(), rows.size());
+    }
+  }
+}
+
 TEST(SampleOrder, RefusesRampsThatGoBack) {
   const auto refused = [](const Ramp& lengths, const Ramp& batches) {
     DataOptions chosen = options();
