@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -62,6 +63,7 @@ struct BatchStream::State {
   std::condition_variable_any changed;
   std::deque<std::vector<Batch>> ready;
   std::exception_ptr failure;
+  std::vector<std::exception_ptr> bad_shards;
   Waits waits;
   // Of each corpus's epoch and bin last asked for; only the producer uses it.
   struct EpochPermutation {
@@ -128,7 +130,38 @@ struct BatchStream::State {
     return batches;
   }
 
+  // The error in flight and those of single rows of the step: one for each shard.
+  std::vector<std::exception_ptr> bad_shards_of(std::int64_t number, const ShardName& in_flight) {
+    std::vector<std::exception_ptr> errors{std::current_exception()};
+    std::set<ShardName> blamed{in_flight};
+    const SampleOrder::Step step = order->step(number);
+    const Share share = share_of(step.global_batch, rank, world_size);
+    for (std::uint64_t i = share.begin; i < share.end; ++i) {
+      try {
+        make_batch(sources(step.phase), options, {row_of(step, i)});
+      } catch (const BadShard& bad) {
+        if (blamed.insert(bad.shard()).second) errors.push_back(std::current_exception());
+      }
+    }
+    return errors;
+  }
+
+  void fail(std::exception_ptr error, std::vector<std::exception_ptr> of_shards) {
+    const std::lock_guard lock(mutex);
+    failure = std::move(error);
+    bad_shards = std::move(of_shards);
+    changed.notify_all();
+  }
+
   void produce(const std::stop_token& stop, std::int64_t step) {
+    try {
+      produce_from(stop, step);
+    } catch (...) {
+      fail(std::current_exception(), {});
+    }
+  }
+
+  void produce_from(const std::stop_token& stop, std::int64_t step) {
     try {
       for (; !stop.stop_requested(); ++step) {
         std::vector<Batch> batches = batches_of(step);
@@ -140,10 +173,9 @@ struct BatchStream::State {
         ready.push_back(std::move(batches));
         changed.notify_all();
       }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-      changed.notify_all();
+    } catch (const BadShard& bad) {
+      const std::exception_ptr first = std::current_exception();
+      fail(first, bad_shards_of(step, bad.shard()));
     }
   }
 };
@@ -180,6 +212,11 @@ std::vector<Batch> BatchStream::next() {
   state_->ready.pop_front();
   state_->changed.notify_all();
   return batches;
+}
+
+std::vector<std::exception_ptr> BatchStream::bad_shards() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->bad_shards;
 }
 
 BatchStream::Waits BatchStream::waits() const {

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -77,6 +78,10 @@ class BatchStream {
   // The rank's micro-batches of the next step; at least one. One consumer thread. Rethrows what
   // went wrong in the background, at every call from then on.
   std::vector<Batch> next();
+  // Once next() has thrown a BadShard: such an error for each shard that one of the rank's rows of
+  // that step fails at, each row tried by itself. So over all ranks they are those of the step's
+  // rows, however these are shared out.
+  std::vector<std::exception_ptr> bad_shards() const;
 
   // The calls of next() so far that found no batch ready, and how long these took.
   struct Waits {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "data/corpus_index.h"
@@ -11,6 +13,17 @@
 #include "data/stored_tokenizer.h"
 
 namespace tupelo {
+namespace {
+
+// Whether this process has run out of something, so that no file is to blame.
+bool is_of_the_process(const std::error_code& code) {
+  for (const int lack : {EMFILE, ENFILE, ENOMEM}) {
+    if (code == std::error_code(lack, std::generic_category())) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 struct ShardedCorpus::State : DocumentTable {
   CorpusInfo info;
@@ -34,6 +47,8 @@ struct ShardedCorpus::State : DocumentTable {
   };
 
   State(const std::filesystem::path& folder, Split split);
+  // Of the same corpus, without some shards.
+  State(const State& whole, const std::set<std::string>& without);
   const OpenShard& shard(std::size_t index) const;
   std::size_t open_shards() const;
   const std::vector<std::uint64_t>& all_offsets() const;
@@ -44,22 +59,30 @@ struct ShardedCorpus::State : DocumentTable {
   }
 
   struct Place {
-    const OpenShard& shard;
+    std::size_t part;
     std::uint64_t document;  // of the shard
   };
   Place place(std::uint64_t document) const;
-  // A run of tokens of one document, in the numbering of its shard.
-  struct Span {
-    const Shard& shard;
-    std::uint64_t first;
-  };
-  Span span(std::uint64_t document, std::uint64_t first, std::uint64_t count) const;
+
+  // Calls read(shard, its number of the document).
+  template <typename Read>
+  auto read_document(std::uint64_t document, Read read) const;
+  // Calls read(shard, its number of the first token) for tokens [first, first + count) of a
+  // document. Throws std::out_of_range when it has fewer.
+  template <typename Read>
+  void read_tokens(std::uint64_t document, std::uint64_t first, std::uint64_t count,
+                   Read read) const;
+  // Calls `read`, which reads the shard: what goes wrong is the shard's.
+  template <typename Read>
+  auto blaming(std::size_t index, Read read) const;
 
  private:
   struct Slot {
-    std::unique_ptr<const OpenShard> owned;
+    std::shared_ptr<const OpenShard> owned;
     std::atomic<const OpenShard*> opened = nullptr;
   };
+  void number_documents(std::vector<ShardSummary> shards);
+  std::shared_ptr<const OpenShard> opened_shard(std::size_t index) const;
 
   std::filesystem::path folder_;
   ShardIdentity identity_;
@@ -80,11 +103,8 @@ ShardedCorpus::State::OpenShard::OpenShard(const std::filesystem::path& file,
   wide_offsets = {};
 }
 
-ShardedCorpus::State::State(const std::filesystem::path& folder, Split split) : folder_(folder) {
-  const CorpusIndex index = read_corpus_index(folder);
-  info = index.info;
-  summaries = index.shards(split);
-  identity_ = shard_identity(info, split);
+void ShardedCorpus::State::number_documents(std::vector<ShardSummary> shards) {
+  summaries = std::move(shards);
   for (const ShardSummary& summary : summaries) {
     counts.push_back({summary.documents, summary.tokens});
     first_documents.push_back(first_documents.back() + summary.documents);
@@ -93,13 +113,57 @@ ShardedCorpus::State::State(const std::filesystem::path& folder, Split split) : 
   slots_ = std::vector<Slot>(summaries.size());
 }
 
+ShardedCorpus::State::State(const std::filesystem::path& folder, Split split) : folder_(folder) {
+  const CorpusIndex index = read_corpus_index(folder);
+  info = index.info;
+  identity_ = shard_identity(info, split);
+  number_documents(index.shards(split));
+}
+
+ShardedCorpus::State::State(const State& whole, const std::set<std::string>& without)
+    : info(whole.info), folder_(whole.folder_), identity_(whole.identity_) {
+  std::vector<ShardSummary> shards;
+  std::vector<std::shared_ptr<const OpenShard>> opened;
+  for (std::size_t i = 0; i < whole.summaries.size(); ++i) {
+    if (without.count(whole.summaries[i].file) > 0) continue;
+    shards.push_back(whole.summaries[i]);
+    opened.push_back(whole.opened_shard(i));
+  }
+  number_documents(std::move(shards));
+  for (std::size_t i = 0; i < opened.size(); ++i) {
+    slots_[i].owned = opened[i];
+    slots_[i].opened = opened[i].get();
+  }
+}
+
+std::shared_ptr<const ShardedCorpus::State::OpenShard> ShardedCorpus::State::opened_shard(
+    std::size_t index) const {
+  const std::lock_guard lock(opening_);
+  return slots_[index].owned;
+}
+
+template <typename Read>
+auto ShardedCorpus::State::blaming(std::size_t index, Read read) const {
+  const auto name = [&] { return ShardName{info.digest, summaries[index].file}; };
+  try {
+    return read();
+  } catch (const CorpusError& error) {
+    throw ErrorOfShard<CorpusError>(error, name());
+  } catch (const std::system_error& error) {
+    if (is_of_the_process(error.code())) throw;
+    throw ErrorOfShard<std::system_error>(error, name());
+  }
+}
+
 const ShardedCorpus::State::OpenShard& ShardedCorpus::State::shard(std::size_t index) const {
   Slot& slot = slots_[index];
   if (const OpenShard* opened = slot.opened.load(std::memory_order_acquire)) return *opened;
   const std::lock_guard lock(opening_);
   if (!slot.owned) {
     const ShardSummary& summary = summaries[index];
-    slot.owned = std::make_unique<const OpenShard>(folder_ / summary.file, identity_, summary);
+    slot.owned = blaming(index, [&] {
+      return std::make_shared<const OpenShard>(folder_ / summary.file, identity_, summary);
+    });
     slot.opened.store(slot.owned.get(), std::memory_order_release);
   }
   return *slot.owned;
@@ -133,19 +197,28 @@ ShardedCorpus::State::Place ShardedCorpus::State::place(std::uint64_t document) 
   }
   const auto after = std::upper_bound(first_documents.begin(), first_documents.end(), document);
   const std::size_t index = static_cast<std::size_t>(after - first_documents.begin()) - 1;
-  return {shard(index), document - first_documents[index]};
+  return {index, document - first_documents[index]};
 }
 
-ShardedCorpus::State::Span ShardedCorpus::State::span(std::uint64_t document, std::uint64_t first,
-                                                      std::uint64_t count) const {
+template <typename Read>
+auto ShardedCorpus::State::read_document(std::uint64_t document, Read read) const {
   const Place at = place(document);
-  const std::uint64_t begin = at.shard.offset(at.document);
-  const std::uint64_t length = at.shard.offset(at.document + 1) - begin;
+  const OpenShard& opened = shard(at.part);
+  return blaming(at.part, [&] { return read(opened.shard, at.document); });
+}
+
+template <typename Read>
+void ShardedCorpus::State::read_tokens(std::uint64_t document, std::uint64_t first,
+                                       std::uint64_t count, Read read) const {
+  const Place at = place(document);
+  const OpenShard& opened = shard(at.part);
+  const std::uint64_t begin = opened.offset(at.document);
+  const std::uint64_t length = opened.offset(at.document + 1) - begin;
   if (first > length || count > length - first) {
     throw std::out_of_range("document " + std::to_string(document) + " has only " +
                             std::to_string(length) + " tokens");
   }
-  return {at.shard.shard, begin + first};
+  blaming(at.part, [&] { read(opened.shard, begin + first); });
 }
 
 ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split, Open open)
@@ -154,8 +227,14 @@ ShardedCorpus::ShardedCorpus(const std::filesystem::path& folder, Split split, O
   for (std::size_t i = 0; i < state_->summaries.size(); ++i) state_->shard(i);
 }
 
+ShardedCorpus::ShardedCorpus(std::shared_ptr<State> state) : state_(std::move(state)) {}
 ShardedCorpus::~ShardedCorpus() = default;
 ShardedCorpus::ShardedCorpus(ShardedCorpus&&) noexcept = default;
+ShardedCorpus& ShardedCorpus::operator=(ShardedCorpus&&) noexcept = default;
+
+ShardedCorpus ShardedCorpus::without(const std::set<std::string>& files) const {
+  return ShardedCorpus(std::make_shared<State>(*state_, files));
+}
 
 const CorpusInfo& ShardedCorpus::info() const { return state_->info; }
 const std::vector<ShardSummary>& ShardedCorpus::shards() const { return state_->summaries; }
@@ -169,36 +248,38 @@ const std::vector<std::uint64_t>& ShardedCorpus::document_offsets() const {
 
 std::uint64_t ShardedCorpus::length(std::uint64_t document) const {
   const State::Place at = state_->place(document);
-  return at.shard.offset(at.document + 1) - at.shard.offset(at.document);
+  return state_->length(at.part, at.document);
 }
 
 void ShardedCorpus::read(std::uint64_t document, std::uint64_t first, std::uint64_t count,
                          std::uint32_t* tokens) const {
-  const State::Span span = state_->span(document, first, count);
-  span.shard.read(span.first, count, tokens);
+  state_->read_tokens(document, first, count, [&](const Shard& shard, std::uint64_t begin) {
+    shard.read(begin, count, tokens);
+  });
 }
 
 bool ShardedCorpus::begins_word(std::uint64_t document, std::uint64_t offset) const {
-  const State::Span span = state_->span(document, offset, 1);
   std::uint8_t flag = 0;
-  span.shard.read_word_starts(span.first, 1, &flag);
+  read_word_starts(document, offset, 1, &flag);
   return flag != 0;
 }
 
 void ShardedCorpus::read_word_starts(std::uint64_t document, std::uint64_t first,
                                      std::uint64_t count, std::uint8_t* flags) const {
-  const State::Span span = state_->span(document, first, count);
-  span.shard.read_word_starts(span.first, count, flags);
+  state_->read_tokens(document, first, count, [&](const Shard& shard, std::uint64_t begin) {
+    shard.read_word_starts(begin, count, flags);
+  });
 }
 
 std::uint64_t ShardedCorpus::hash(std::uint64_t document) const {
-  const State::Place place = state_->place(document);
-  return place.shard.shard.hash(place.document);
+  return state_->read_document(
+      document, [](const Shard& shard, std::uint64_t number) { return shard.hash(number); });
 }
 
 std::uint64_t ShardedCorpus::source(std::uint64_t document) const {
-  const State::Place place = state_->place(document);
-  return place.shard.shard.source(place.document);
+  return state_->read_document(document, [](const Shard& shard, std::uint64_t number) {
+    return std::uint64_t{shard.source(number)};
+  });
 }
 
 void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t first,
@@ -207,13 +288,15 @@ void ShardedCorpus::read_sentence_starts(std::uint64_t document, std::uint64_t f
     throw CorpusError(
         "the corpus does not say where sentences begin: prepare it with sentence starts");
   }
-  const State::Span span = state_->span(document, first, count);
-  span.shard.read_sentence_starts(span.first, count, flags);
+  state_->read_tokens(document, first, count, [&](const Shard& shard, std::uint64_t begin) {
+    shard.read_sentence_starts(begin, count, flags);
+  });
 }
 
 void ShardedCorpus::verify_shard(std::size_t shard) const {
   const ShardSummary& summary = state_->summaries.at(shard);
-  state_->shard(shard).shard.verify(summary.sha256);
+  const State::OpenShard& opened = state_->shard(shard);
+  state_->blaming(shard, [&] { opened.shard.verify(summary.sha256); });
 }
 
 std::unique_ptr<Tokenizer> ShardedCorpus::load_tokenizer(const std::filesystem::path& folder) {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "data/bad_shard.h"
 #include "data/document_table.h"
 #include "data/errors.h"
 #include "data/tokenizer/tokenizer.h"
@@ -55,8 +57,9 @@ struct ShardSummary {
 };
 
 // Read-only view of one split. Whatever is read has been compared with its checksum; what is
-// damaged, or was changed since it was opened, is a CorpusError that names the file. Any thread may
-// call const members.
+// damaged, or was changed since it was opened, is a CorpusError that names the file. An error that
+// is a shard's own, and not one of the process (such as too many open files), is a BadShard as
+// well. Any thread may call const members.
 // Documents are numbered through the shards in order, from 0; token offsets count from the start of
 // a document.
 class ShardedCorpus {
@@ -67,6 +70,12 @@ class ShardedCorpus {
   ShardedCorpus(const std::filesystem::path& folder, Split split, Open open = Open::kNow);
   ~ShardedCorpus();
   ShardedCorpus(ShardedCorpus&&) noexcept;
+  ShardedCorpus& operator=(ShardedCorpus&&) noexcept;
+
+  // What the corpus would be if it had been made without these shards (ShardSummary::file; names of
+  // no shard change nothing): documents are numbered through the others. Its info() stays that of
+  // the whole corpus. Reads no file; shards that are open stay so.
+  ShardedCorpus without(const std::set<std::string>& files) const;
 
   const CorpusInfo& info() const;
   const std::vector<ShardSummary>& shards() const;
@@ -111,6 +120,8 @@ class ShardedCorpus {
 
  private:
   struct State;
+  explicit ShardedCorpus(std::shared_ptr<State> state);
+
   std::shared_ptr<State> state_;
 };
 
