@@ -2,10 +2,28 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
+
+#include "launcher/exit_codes.h"
 
 namespace tupelo {
 
 class Communicator;
+
+// What went wrong on a rank.
+struct Failure {
+  ExitCode code;
+  std::string sentence;
+  int rank = 0;
+
+  // The sentence, with the rank named unless it is 0.
+  std::string text() const;
+};
+Failure failure_of(const std::exception& error, const Communicator& communicator);
+
+// The failure of the lowest rank that has one, on every rank. Collective.
+std::optional<Failure> first_failure(const std::optional<Failure>& own, Communicator& communicator);
 
 // Runs `action` on this rank and compares notes: when it threw on any rank, every rank throws an
 // AgreedError with the sentence and exit code of the lowest such rank (with that rank named when

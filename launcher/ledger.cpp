@@ -20,27 +20,41 @@ EpochCount Ledger::total(std::uint64_t epoch, Communicator& communicator) const 
   return {communicator.sum(own.rows), communicator.sum(own.hash)};
 }
 
+// Closes the open epoch, which had so many rows to use. One that ended before this process started
+// was closed by the process that ended it.
+void Ledger::close(const SampleOrder::Epoch& due, Communicator& communicator,
+                   std::vector<ClosedEpoch>& closed) {
+  if (!communicator.any(counts_.count(open_epoch_) > 0)) return;
+  const EpochCount sum = total(open_epoch_, communicator);
+  const bool cut = due.consumed < due.rows;
+  const bool complete =
+      sum.rows == due.consumed && (cut || sum.hash == complete_epoch_hash(open_epoch_, due.rows));
+  closed.push_back({open_epoch_, sum.rows, sum.hash, cut, complete});
+  counts_.erase(open_epoch_);
+}
+
 std::vector<Ledger::ClosedEpoch> Ledger::close_epochs(std::int64_t steps,
                                                       Communicator& communicator) {
   std::vector<ClosedEpoch> closed;
   for (const std::uint64_t end = order_.epoch_after(corpus_, steps); open_epoch_ < end;
        ++open_epoch_) {
-    // Epochs that ended before this process started were closed by the process that ended them.
-    if (!communicator.any(counts_.count(open_epoch_) > 0)) continue;
-    const EpochCount sum = total(open_epoch_, communicator);
-    const SampleOrder::Epoch epoch = order_.epoch(corpus_, open_epoch_);
-    const bool cut = epoch.consumed < epoch.rows;
-    const bool complete = sum.rows == epoch.consumed &&
-                          (cut || sum.hash == complete_epoch_hash(open_epoch_, epoch.rows));
-    closed.push_back({open_epoch_, sum.rows, sum.hash, cut, complete});
-    counts_.erase(open_epoch_);
+    close(order_.epoch(corpus_, open_epoch_), communicator, closed);
   }
   return closed;
 }
 
-std::map<std::uint64_t, EpochCount> Ledger::totals(std::int64_t steps,
-                                                   Communicator& communicator) const {
-  std::map<std::uint64_t, EpochCount> totals;
+std::vector<Ledger::ClosedEpoch> Ledger::close_all_epochs(std::int64_t steps,
+                                                          Communicator& communicator) {
+  std::vector<ClosedEpoch> closed = close_epochs(steps, communicator);
+  for (const std::uint64_t end = order_.open_epochs(corpus_, steps).end; open_epoch_ < end;
+       ++open_epoch_) {
+    close(order_.epoch_after_steps(corpus_, open_epoch_, steps), communicator, closed);
+  }
+  return closed;
+}
+
+EpochCounts Ledger::totals(std::int64_t steps, Communicator& communicator) const {
+  EpochCounts totals;
   const SampleOrder::OpenEpochs open = order_.open_epochs(corpus_, steps);
   for (std::uint64_t epoch = open.first; epoch < open.end; ++epoch) {
     const EpochCount sum = total(epoch, communicator);

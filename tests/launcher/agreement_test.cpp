@@ -62,6 +62,22 @@ TEST(Agreement, RankZeroActsForAll) {
   EXPECT_EQ(caught, 2);
 }
 
+TEST(FirstFailure, IsThatOfTheLowestRankOnAll) {
+  on_ranks(3, [&](Communicator& communicator) {
+    EXPECT_FALSE(first_failure(std::nullopt, communicator));
+    std::optional<Failure> own;
+    if (communicator.rank() > 0) {
+      own = failure_of(CorpusError("of " + std::to_string(communicator.rank())), communicator);
+    }
+    const auto failure = first_failure(own, communicator);
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->rank, 1);
+    EXPECT_EQ(failure->code, ExitCode::kCorrupt);
+    EXPECT_EQ(failure->sentence, "of 1");
+    EXPECT_EQ(failure->text(), "rank 1: of 1");
+  });
+}
+
 Batch rows_of(std::uint64_t epoch, std::vector<std::uint64_t> rows) {
   Batch batch;
   batch.epochs.assign(rows.size(), epoch);
@@ -121,6 +137,31 @@ TEST(Ledger, ContinuesFromACheckpoint) {
     ASSERT_EQ(closed.size(), 1u);
     EXPECT_EQ(closed[0].epoch, 2u);
     EXPECT_TRUE(closed[0].complete);
+  });
+}
+
+TEST(Ledger, AnOrderThatEndsCutsItsOpenEpochs) {
+  const SampleOrder order = rows_one_by_one(4);
+  on_ranks(2, [&](Communicator& communicator) {
+    Ledger ledger(order);
+    ledger.record(communicator.rank() == 0 ? rows_of(0, {3, 1}) : rows_of(0, {0, 2}));
+    ledger.record(communicator.rank() == 0 ? rows_of(1, {3}) : rows_of(1, {0}));
+    const auto closed = ledger.close_all_epochs(6, communicator);
+    ASSERT_EQ(closed.size(), 2u);
+    EXPECT_TRUE(closed[0].complete);
+    EXPECT_FALSE(closed[0].cut);
+    EXPECT_EQ(closed[1].epoch, 1u);
+    EXPECT_EQ(closed[1].rows, 2u);
+    EXPECT_TRUE(closed[1].complete);
+    EXPECT_TRUE(closed[1].cut);
+    EXPECT_TRUE(ledger.close_all_epochs(6, communicator).empty());
+  });
+  on_ranks(2, [&](Communicator& communicator) {
+    Ledger ledger(order);  // of a row less than was due
+    ledger.record(communicator.rank() == 0 ? rows_of(0, {3}) : rows_of(0, {0}));
+    const auto closed = ledger.close_all_epochs(3, communicator);
+    ASSERT_EQ(closed.size(), 1u);
+    EXPECT_FALSE(closed[0].complete);
   });
 }
 
