@@ -158,6 +158,11 @@ std::vector<ConfigEntry> data_entries() {
       integer(
           "data.prefetch-steps", [](auto& c) -> auto& { return c.data.prefetch_steps; }, 1, 1024,
           "steps whose batches are prepared ahead"),
+      integer(
+          "data.max-bad-shards", [](auto& c) -> auto& { return c.train.max_bad_shards; }, 0,
+          kNoLimit,
+          "training shards that turn out damaged, missing or unreadable and are left out by all "
+          "ranks; with more the run stops"),
   };
 }
 

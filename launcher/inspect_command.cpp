@@ -44,6 +44,8 @@ ordered_json describe_checkpoint(const Checkpoint& checkpoint, const RunState& s
          {"shape", std::vector<std::int64_t>(tensor.sizes().begin(), tensor.sizes().end())},
          {"dtype", c10::toString(tensor.scalar_type())}});
   }
+  ordered_json excluded = ordered_json::array();
+  for (const ExcludedShard& shard : state.excluded_shards) excluded.push_back(excluded_json(shard));
   return {{"step", state.step},
           {"tokens", state.tokens},
           {"position_plan", state.position_plan},
@@ -52,6 +54,7 @@ ordered_json describe_checkpoint(const Checkpoint& checkpoint, const RunState& s
           {"vocab_size", state.vocab_size},
           {"corpora", state.corpora},
           {"corpus_digests", state.corpus_digests},
+          {"excluded_shards", excluded},
           {"world_size", state.world_size},
           {"torch", state.torch_version},
           {"config", state.config_ini},
@@ -67,6 +70,11 @@ void print_checkpoint(const ordered_json& object) {
                                " of them for positions)");
   print_pair("vocabulary", grouped(object["vocab_size"].get<std::int64_t>()) + " tokens");
   for (const auto& corpus : object["corpora"]) print_pair("corpus", corpus.get<std::string>());
+  for (const auto& shard : object["excluded_shards"]) {
+    print_pair("without", shard["file"].get<std::string>() + ", since step " +
+                              grouped(shard["step"].get<std::int64_t>()) + " (" +
+                              shard["reason"].get<std::string>() + ")");
+  }
   print_pair("written by", std::to_string(object["world_size"].get<int>()) + " ranks, LibTorch " +
                                object["torch"].get<std::string>());
   std::cout << "\n" << object["config"].get<std::string>();

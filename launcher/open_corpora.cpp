@@ -32,7 +32,7 @@ void require_different(const OpenCorpora& corpora) {
 
 }  // namespace
 
-void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora) {
+void open_corpora(Communicator& communicator, OpenCorpora& corpora) {
   together(communicator, [&] {
     for (const std::string& folder : corpora.folders) {
       corpora.train.emplace_back(folder, Split::kTrain, Open::kWhenRead);
@@ -42,18 +42,6 @@ void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora)
     }
     require_one_tokenizer(corpora);
     require_different(corpora);
-  });
-  if (!verify) return;
-  together(communicator, [&] {
-    const auto world = static_cast<std::size_t>(communicator.world_size());
-    for (const auto* halves : {&corpora.train, &corpora.held_out}) {
-      for (const ShardedCorpus& half : *halves) {
-        for (std::size_t shard = static_cast<std::size_t>(communicator.rank());
-             shard < half.shards().size(); shard += world) {
-          half.verify_shard(shard);
-        }
-      }
-    }
   });
 }
 

@@ -21,9 +21,9 @@ struct OpenCorpora {
   }
 };
 
-// Opens those of corpora.folders; when asked to `verify`, every shard is hashed by one of the
-// ranks. Collective; all ranks throw alike: CorpusError for one that is damaged or has another
-// vocabulary, std::invalid_argument for one that is named twice.
-void open_corpora(bool verify, Communicator& communicator, OpenCorpora& corpora);
+// Opens those of corpora.folders: training shards each when it is first read, the others now.
+// Collective; all ranks throw alike: CorpusError for one that is damaged or has another vocabulary,
+// std::invalid_argument for one that is named twice.
+void open_corpora(Communicator& communicator, OpenCorpora& corpora);
 
 }  // namespace tupelo

@@ -121,8 +121,14 @@ std::int64_t frozen_position_steps(const RunConfig& config,
   if (config.optim.positions == "freeze") return INT64_MAX;
   const Duration duration = parse_duration(config.optim.position_frozen_steps);
   if (!duration.in_epochs) return static_cast<std::int64_t>(duration.amount);
-  std::int64_t too_few = -1, enough = config.train.steps;
-  if (epochs_after(enough) < duration.amount) return INT64_MAX;  // not within the run
+  // Also beyond the run, which may get longer at another start.
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 38;
+  std::int64_t too_few = -1, enough = 1;
+  while (epochs_after(enough) < duration.amount) {
+    if (enough >= kMostSteps) return INT64_MAX;
+    too_few = enough;
+    enough *= 2;
+  }
   while (enough - too_few > 1) {
     const std::int64_t middle = too_few + (enough - too_few) / 2;
     (epochs_after(middle) < duration.amount ? too_few : enough) = middle;

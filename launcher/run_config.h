@@ -24,6 +24,7 @@ struct TrainOptions {
   std::int64_t save_every = 500;      // steps; 0 = only at the end
   std::int64_t keep_checkpoints = 2;
   std::int64_t threads = 0;  // computing threads per rank; 0 = cores of the host / ranks on it
+  std::int64_t max_bad_shards = 0;  // which the run goes on without, of all corpora
   std::int64_t timeout_seconds = 300;
   std::int64_t bucket_bytes = 4 << 20;
   std::string device = "auto";       // auto | cpu | cuda

@@ -80,7 +80,55 @@ void require_cooldown_ahead(const RunState& saved, const RunConfig& saved_config
       " already; set train.steps to the sum of that and the steps of the cool-down");
 }
 
+json json_of(const OrderStart& start) {
+  return {{"step", start.step}, {"epochs", start.epochs}, {"epochs_before", start.epochs_before}};
+}
+
+OrderStart order_start_from(const json& object, std::size_t corpora) {
+  OrderStart start;
+  object.at("step").get_to(start.step);
+  object.at("epochs").get_to(start.epochs);
+  object.at("epochs_before").get_to(start.epochs_before);
+  if (!start.epochs.empty() && start.epochs.size() != corpora) {
+    throw std::invalid_argument("an order of rows does not have an epoch of each corpus");
+  }
+  return start;
+}
+
+ExcludedShard excluded_shard_from(const json& object) {
+  ExcludedShard excluded;
+  object.at("corpus_digest").get_to(excluded.shard.corpus_digest);
+  object.at("file").get_to(excluded.shard.file);
+  object.at("reason").get_to(excluded.reason);
+  object.at("step").get_to(excluded.step);
+  object.at("documents").get_to(excluded.documents);
+  object.at("tokens").get_to(excluded.tokens);
+  return excluded;
+}
+
+// Runs of before had none of these.
+void read_rows(const json& object, RunState& state) {
+  if (!object.contains("order_start")) return;
+  state.order_start = order_start_from(object.at("order_start"), state.corpora.size());
+  if (object.contains("next_order")) {
+    state.next_order = order_start_from(object.at("next_order"), state.corpora.size());
+  }
+  object.at("frozen_position_steps").get_to(state.frozen_position_steps);
+  for (const json& excluded : object.at("excluded_shards")) {
+    state.excluded_shards.push_back(excluded_shard_from(excluded));
+  }
+}
+
 }  // namespace
+
+nlohmann::ordered_json excluded_json(const ExcludedShard& excluded) {
+  return {{"corpus_digest", excluded.shard.corpus_digest},
+          {"file", excluded.shard.file},
+          {"reason", excluded.reason},
+          {"step", excluded.step},
+          {"documents", excluded.documents},
+          {"tokens", excluded.tokens}};
+}
 
 std::string to_json(const RunState& state) {
   json epochs = json::array();
@@ -114,6 +162,13 @@ std::string to_json(const RunState& state) {
                  {"threads", state.threads},
                  {"torch_version", state.torch_version},
                  {"cpu_capability", state.cpu_capability}};
+  object["order_start"] = json_of(state.order_start);
+  if (state.next_order) object["next_order"] = json_of(*state.next_order);
+  object["frozen_position_steps"] = state.frozen_position_steps;
+  object["excluded_shards"] = json::array();
+  for (const ExcludedShard& excluded : state.excluded_shards) {
+    object["excluded_shards"].push_back(json(excluded_json(excluded)));
+  }
   if (state.cooldown) {
     object["cooldown"] = {{"begin", state.cooldown->begin}, {"steps", state.cooldown->steps}};
   }
@@ -161,6 +216,7 @@ RunState run_state_from_json(const std::string& text) {
           epoch.at("rows").get<std::uint64_t>(),
           std::stoull(epoch.at("hash").get<std::string>(), nullptr, 16)};
     }
+    read_rows(object, state);
     object.at("world_size").get_to(state.world_size);
     object.at("threads").get_to(state.threads);
     object.at("torch_version").get_to(state.torch_version);

@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "data/bad_shard.h"
 #include "data/masker.h"
+#include "data/sample_order.h"
 #include "launcher/run_config.h"
 #include "launcher/update_settings.h"
 
@@ -16,6 +20,17 @@ namespace tupelo {
 struct EpochCount {
   std::uint64_t rows = 0;
   std::uint64_t hash = 0;
+};
+using EpochCounts = std::map<std::uint64_t, EpochCount>;  // by epoch
+
+// A bad shard that a run goes on without.
+struct ExcludedShard {
+  ShardName shard;
+  std::string reason;     // the error that it was left out for
+  std::int64_t step = 0;  // the last one before it was left out
+  std::uint64_t documents = 0, tokens = 0;
+
+  bool operator==(const ExcludedShard&) const = default;
 };
 
 struct RunState {
@@ -41,7 +56,12 @@ struct RunState {
   double loss_scale = 0;              // of the last steps in fp16; 0 = there were none
   std::int64_t loss_scale_steps = 0;  // since it changed
   std::uint64_t masks_hash = 0;       // wrapping sum of Batch::masks_hash over all ranks and steps
-  std::vector<std::map<std::uint64_t, EpochCount>> epochs;  // of each corpus, unfinished ones only
+  std::vector<EpochCounts> epochs;    // of each corpus, unfinished ones only
+  std::vector<ExcludedShard> excluded_shards;
+  OrderStart order_start;  // of the order of rows that the run is in
+  // Of one that took over at `step`; not known of runs of before.
+  std::optional<OrderStart> next_order;
+  std::int64_t frozen_position_steps = 0;  // what the setting came to
   // What bits depend on beyond the above; a difference is worth a warning.
   int world_size = 1;
   int threads = 1;
@@ -49,6 +69,8 @@ struct RunState {
   std::string cpu_capability;
 };
 
+// As to_json() writes it.
+nlohmann::ordered_json excluded_json(const ExcludedShard& excluded);
 std::string to_json(const RunState& state);
 // Throws CorruptCheckpoint that names the field.
 RunState run_state_from_json(const std::string& text);

@@ -21,6 +21,7 @@
 #include "launcher/settings.h"
 #include "launcher/stop_signal.h"
 #include "launcher/trainer.h"
+#include "launcher/training_rows.h"
 #include "launcher/value_text.h"
 
 namespace tupelo {
@@ -245,6 +246,33 @@ void check_vocabulary(const OpenCorpora& corpora, const InitialWeights& initial)
                     initial.tokenizer_fingerprint().substr(0, 12) + "...)");
 }
 
+// The checkpoint that the run goes on from, if there is one. Its tensors are on rank 0.
+Resumption find_resumption(const RunFolder& folder, bool fresh, Communicator& control,
+                           Console& console) {
+  Resumption resumption;
+  on_rank_zero(control, [&] {
+    if (fresh || !folder.holds_a_checkpoint()) return;
+    const CheckpointStore reader(folder.checkpoints(), {});
+    resumption.steps = reader.steps();
+    resumption.checkpoint = reader.load_newest([&](std::int64_t step, const std::string& reason) {
+      console.notice("checkpoint of step " + std::to_string(step) + " is not used: " + reason);
+    });
+  });
+  const auto& checkpoint = resumption.checkpoint;
+  const std::string text = control.broadcast(checkpoint ? checkpoint->state_json : "", 0);
+  together(control, [&] {
+    if (!text.empty()) resumption.state = run_state_from_json(text);
+  });
+  return resumption;
+}
+
+void tell_excluded(const std::vector<ExcludedShard>& shards, Console& console) {
+  for (const ExcludedShard& excluded : shards) {
+    console.line("without   shard " + excluded.shard.file + ", since step " +
+                 std::to_string(excluded.step) + " (" + excluded.reason + ")");
+  }
+}
+
 ExitCode train_in(Session& session, const CommandLine& line) {
   Communicator& control = session.control();
   Console console(/*silent=*/!session.is_first());
@@ -265,25 +293,35 @@ ExitCode train_in(Session& session, const CommandLine& line) {
 
   OpenCorpora corpora;
   corpora.folders = line.values("corpus");
-  open_corpora(!line.has("no-verify"), control, corpora);
+  open_corpora(control, corpora);
   require_same(control, session.runtime().hosts(), corpus_facts(corpora));
+  const RunFolder folder(line.value("run"));
+  Resumption resumption = find_resumption(folder, line.has("fresh"), control, console);
+  TrainingRows rows(corpora, builder.config(), PlanCache(folder.plans()));
+  together(control, [&] {
+    if (resumption.state) rows.take_up(*resumption.state);
+  });
+  const std::vector<ExcludedShard> excluded_before = rows.excluded();
+  if (!line.has("no-verify")) rows.verify(control);
   together(control, [&] {
     check_held_out(corpora, train);
     if (builder.config().data.sentence_pairs) check_sentences(corpora);
     if (initial) check_vocabulary(corpora, *initial);
   });
-  const RunFolder folder(line.value("run"));
+  rows.arrange(control);
   StopSignal stop(/*speaks=*/session.is_first());
   std::optional<Trainer> trainer;
   together(control, [&] {
-    trainer.emplace(TrainerContext{
-        builder.config(), corpora.pointers(corpora.train), corpora.pointers(corpora.held_out),
-        corpora.folders, session.device(), session.threads(), session.data(),
-        session.shard_groups(), folder, stop, console, initial ? &*initial : nullptr});
+    trainer.emplace(TrainerContext{builder.config(), corpora.pointers(corpora.train),
+                                   corpora.pointers(corpora.held_out), corpora.folders, rows,
+                                   session.device(), session.threads(), session.data(),
+                                   session.shard_groups(), folder, stop, console,
+                                   std::move(resumption), initial ? &*initial : nullptr});
   });
   std::unique_ptr<RunClaim> claim;  // once nothing is wrong with the settings: it may replace a run
   on_rank_zero(control, [&] { claim = claim_folder(folder, line); });
   introduce(builder, corpora, session, console);
+  tell_excluded(excluded_before, console);
   console.line(trainer->recompute_text());
   console.line(trainer->memory_text());
   trainer->restore();

@@ -36,17 +36,17 @@ std::vector<std::string> position_names_of(const RobertaForMaskedLm& model) {
   return names;
 }
 
-std::shared_ptr<const SampleOrder> order_of(const std::vector<const ShardedCorpus*>& corpora,
-                                            const DataOptions& options, const PlanCache& plans) {
-  std::vector<std::uint64_t> tokens;
-  for (const ShardedCorpus* corpus : corpora) tokens.push_back(corpus->tokens());
-  const std::vector<double> weights = mixture_weights(options.mixture, tokens);
-  std::vector<MixturePart> parts;
-  for (std::size_t i = 0; i < corpora.size(); ++i) {
-    parts.emplace_back(corpora[i]->document_table(), weights[i]);
-    parts.back().name = corpora[i]->info().digest + " train";
+// First steps in which position parameters stand still. Counted in epochs, they are those of the
+// rows that the run began with, whatever was left out since.
+std::int64_t frozen_steps(const RunConfig& config, const TrainingRows& rows,
+                          const std::optional<RunState>& saved) {
+  if (saved && !rows.excluded().empty() &&
+      config_of(*saved).optim.position_frozen_steps == config.optim.position_frozen_steps &&
+      config_of(*saved).optim.positions == config.optim.positions) {
+    return saved->frozen_position_steps;
   }
-  return std::make_shared<SampleOrder>(parts, options, &plans);
+  return frozen_position_steps(
+      config, [&](std::int64_t steps) { return rows.order()->epochs_after(steps); });
 }
 
 }  // namespace
@@ -69,13 +69,14 @@ Trainer::Trainer(TrainerContext context)
   masters_ = trained_->masters(names_of(*model_));
   position_masters_ = trained_->masters(position_names_of(*model_));
   recompute_text_ = resolve_recompute(*model_, config);
-  order_ = order_of(context_.corpora, config.data, PlanCache(context_.folder.plans()));
-  const auto epochs_after = [&](std::int64_t steps) { return order_->epochs_after(steps); };
-  optimizer_ =
-      make_optimizer(config.optim.optimizer,
-                     trained_->masters(parameter_groups(
-                         *model_, config.optim, frozen_position_steps(config, epochs_after))),
-                     trained_->exchange());
+  order_ = context_.rows.order();
+  const std::optional<RunState>& saved = context_.resumption.state;
+  frozen_position_steps_ = frozen_steps(config, context_.rows, saved);
+  if (saved) told_exclusions_ = saved->excluded_shards.size();
+  optimizer_ = make_optimizer(
+      config.optim.optimizer,
+      trained_->masters(parameter_groups(*model_, config.optim, frozen_position_steps_)),
+      trained_->exchange());
   if (config.train.precision == "fp16") scaler_.emplace(config.train.loss_scale);
   schedule_ = learning_rate_schedule(config, cooldown_);
   if (config.train.ema_decay > 0) {
@@ -112,24 +113,23 @@ ExitCode Trainer::train() {
     return ExitCode::kDone;
   }
   Communicator& communicator = context_.communicator;
-  together(communicator, [&] {
-    batches_ = std::make_unique<BatchStream>(context_.corpora, config.data, order_,
-                                             communicator.rank(), communicator.world_size(), step_);
-  });
+  open_batches();
   model_->train();
   log_.start(progress());
   budget_.start(now_seconds());
   bool stopped = false;
+  leave_out_bad_shards();
   while (step_ < last_step_ && !(stopped = upcoming().stop) && has_time()) {
     ++step_;
     record(train_step());
     close_epochs();
+    leave_out_bad_shards();
     if (due(config.train.validate_every)) validate_now();
     if (due(config.train.probe_every)) probe_now();
-    if (due(config.train.save_every) && skipped_steps_ < step_) save();
+    if (due(config.train.save_every) && has_trained() && saved_step_ != step_) save();
     budget_.step_ended(now_seconds());
   }
-  if (step_ > 0 && skipped_steps_ == step_) {
+  if (step_ > 0 && !has_trained()) {
     throw AgreedError(
         ExitCode::kNumerics,
         gradients_overflow_
@@ -199,17 +199,6 @@ void Trainer::record(StepRecord step) {
   count_waits(step);
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
   log_.step(progress(), step, order_->epochs_after(step_), masks_hash);
-}
-
-void Trainer::close_epochs() {
-  for (std::size_t corpus = 0; corpus < ledgers_.size(); ++corpus) {
-    for (const auto& closed : ledgers_[corpus].close_epochs(step_, context_.communicator)) {
-      log_.epoch(step_, corpus, closed);
-      TORCH_CHECK(closed.complete, "epoch ", closed.epoch, " of corpus ", corpus,
-                  " did not use each row exactly once: ", closed.rows, " rows, ledger ",
-                  hex_text(closed.hash));
-    }
-  }
 }
 
 std::vector<Evaluation> Trainer::evaluations() {

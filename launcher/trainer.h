@@ -4,6 +4,8 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +22,7 @@
 #include "launcher/time_budget.h"
 #include "launcher/trained_parameters.h"
 #include "launcher/training_log.h"
+#include "launcher/training_rows.h"
 #include "launcher/update_settings.h"
 #include "model/roberta.h"
 #include "optim/loss_scaler.h"
@@ -34,12 +37,20 @@ class Console;
 class InitialWeights;
 class StopSignal;
 
+// What a run goes on from.
+struct Resumption {
+  std::vector<std::int64_t> steps;       // rank 0: of all checkpoints that were there
+  std::optional<Checkpoint> checkpoint;  // rank 0: the newest that verifies
+  std::optional<RunState> state;         // its state, on all ranks
+};
+
 // What a trainer works on; everything outlives it.
 struct TrainerContext {
   RunConfig config;  // resolved and validated
   // Of the mixture; their held-out halves; their folders.
   std::vector<const ShardedCorpus*> corpora, held_out;
   std::vector<std::string> folders;
+  TrainingRows& rows;  // of the corpora; arranged
   torch::Device device;
   int threads;
   Communicator& communicator;  // of all ranks
@@ -47,6 +58,7 @@ struct TrainerContext {
   RunFolder folder;
   const StopSignal& stop;
   Console& console;
+  Resumption resumption = {};
   InitialWeights* initial = nullptr;  // of a run that has no checkpoint yet
 };
 
@@ -58,9 +70,9 @@ class Trainer {
   // settings that cannot be.
   explicit Trainer(TrainerContext context);
 
-  // Takes up the newest checkpoint that verifies, when there is one; makes all ranks the same.
+  // Takes up the checkpoint, when there is one; makes all ranks the same.
   void restore();
-  // Whether restore() found a checkpoint.
+  // Whether there was a checkpoint.
   bool resumed() const { return resumed_; }
   // "recompute none": what backward computes again, and how that was chosen.
   const std::string& recompute_text() const { return recompute_text_; }
@@ -89,6 +101,9 @@ class Trainer {
     std::vector<Batch> micro_batches;
     Counts counts;
     bool stop = false;  // a rank was told to
+    // Whether a rank's batches fail at bad shards, and those of this rank; then there is no step.
+    bool fails = false;
+    std::vector<std::exception_ptr> bad_shards = {};
   };
   Upcoming& upcoming();
   void use(const std::vector<Batch>& micro_batches);
@@ -96,9 +111,18 @@ class Trainer {
   bool update(StepRecord& step);
   void skip(const StepRecord& step);
   void close_epochs();
+  void log_epochs(std::size_t corpus, const std::vector<Ledger::ClosedEpoch>& closed);
+  void begin_rows(const std::vector<EpochCounts>& epochs);
+  void open_batches();
+  void leave_out_bad_shards();
+  void change_rows();
+  void tell_excluded_shards();
   RunState current_state() const;
   void check_tensors(const Checkpoint& checkpoint);
-  std::optional<Checkpoint> load_checkpoint();
+  void open_store();
+  void check_checkpoint(const Checkpoint& checkpoint);
+  std::vector<EpochCounts> unfinished_epochs();
+  void cut_epochs(std::size_t corpus, EpochCounts& epochs);
   void take_up_tensors(const std::optional<Checkpoint>& checkpoint);
   void take_up_state(const RunState& saved);
   std::vector<Evaluation> evaluations();
@@ -106,6 +130,7 @@ class Trainer {
   void swap_average();
   RunProgress progress() const { return {step_, tokens_}; }
   bool is_logged() const { return due(context_.config.train.log_every) || step_ == last_step_; }
+  bool has_trained() const { return skipped_steps_ < step_; }
   bool due(std::int64_t every) const { return every > 0 && step_ % every == 0; }
 
   TrainerContext context_;
@@ -131,6 +156,9 @@ class Trainer {
   std::optional<Upcoming> upcoming_;
   BatchStream::Waits recorded_waits_;
   std::vector<Ledger> ledgers_;  // of each corpus
+  std::int64_t frozen_position_steps_;
+  std::size_t told_exclusions_ = 0;         // of the shards that are left out
+  std::vector<std::uint64_t> rows_before_;  // of an epoch of each corpus, before the last of them
 
   bool resumed_ = false;
   std::int64_t step_ = 0;

@@ -58,6 +58,7 @@ RunState Trainer::current_state() const {
   if (average_) state.average_updates = average_->updates();
   state.loss_scale = scaler_ ? scaler_->scale() : kept_scale_;
   state.loss_scale_steps = scaler_ ? scaler_->finite_steps() : kept_scale_steps_;
+  state.frozen_position_steps = frozen_position_steps_;
   state.world_size = context_.communicator.world_size();
   state.threads = context_.threads;
   state.torch_version = TORCH_VERSION;
@@ -78,11 +79,28 @@ void Trainer::require_equal_replicas() {
               "; memory or network corrupted a replica, nothing was saved");
 }
 
+// What was used of the epochs that go on after this step; it must be what was due.
+std::vector<EpochCounts> Trainer::unfinished_epochs() {
+  std::vector<EpochCounts> epochs;
+  for (std::size_t corpus = 0; corpus < ledgers_.size(); ++corpus) {
+    epochs.push_back(ledgers_[corpus].totals(step_, context_.communicator));
+    for (const auto& [epoch, count] : epochs.back()) {
+      const std::uint64_t due = order_->epoch_after_steps(corpus, epoch, step_).consumed;
+      TORCH_CHECK(count.rows == due, "epoch ", epoch, " of corpus ", corpus, " used ", count.rows,
+                  " rows until step ", step_, " instead of ", due);
+    }
+  }
+  return epochs;
+}
+
 void Trainer::save() {
   require_equal_replicas();
   RunState state = current_state();
   Communicator& communicator = context_.communicator;
-  for (const Ledger& ledger : ledgers_) state.epochs.push_back(ledger.totals(step_, communicator));
+  state.excluded_shards = context_.rows.excluded();
+  state.order_start = order_->start();
+  state.next_order = order_->start_after(step_);
+  state.epochs = unfinished_epochs();
   state.masks_hash = communicator.sum(masks_hash_);
   const double started = now_seconds();
   Checkpoint checkpoint;
@@ -114,26 +132,26 @@ void Trainer::check_tensors(const Checkpoint& checkpoint) {
   }
 }
 
-// The newest checkpoint that verifies, which must be of this run. Rank 0 only.
-std::optional<Checkpoint> Trainer::load_checkpoint() {
+// Rank 0 only.
+void Trainer::open_store() {
   store_ = std::make_unique<CheckpointStore>(
       context_.folder.checkpoints(),
       CheckpointStore::Options{static_cast<int>(context_.config.train.keep_checkpoints)});
-  auto checkpoint = store_->load_newest([&](std::int64_t step, const std::string& reason) {
-    context_.console.notice("checkpoint of step " + std::to_string(step) +
-                            " is not used: " + reason);
-  });
-  if (!checkpoint) {
-    if (context_.initial != nullptr) {
-      context_.console.line("starting from " + context_.initial->summary());
-    }
-    return std::nullopt;
+  // The checkpoint was read before the folder was this process's own.
+  if (store_->steps() != context_.resumption.steps) {
+    throw std::invalid_argument("run folder " + context_.folder.root().string() +
+                                " got another checkpoint meanwhile, from another process; start "
+                                "again");
   }
-  const RunState saved = run_state_from_json(checkpoint->state_json), current = current_state();
+}
+
+// That it is of this run; tells how it goes on. Rank 0 only.
+void Trainer::check_checkpoint(const Checkpoint& checkpoint) {
+  const RunState &saved = *context_.resumption.state, current = current_state();
   require_same_run(saved, current);
-  check_tensors(*checkpoint);
+  check_tensors(checkpoint);
   context_.console.line("resuming at step " + std::to_string(saved.step));
-  const bool has_average = checkpoint->files.count("ema") > 0;
+  const bool has_average = checkpoint.files.count("ema") > 0;
   if (average_ && !has_average) {
     context_.console.notice("the checkpoint has no average of weights; it begins here");
   } else if (!average_ && has_average) {
@@ -150,7 +168,6 @@ std::optional<Checkpoint> Trainer::load_checkpoint() {
     context_.console.notice("the continued run is equal up to rounding, not bit for bit: " +
                             differences);
   }
-  return checkpoint;
 }
 
 // What rank 0's checkpoint holds, if there is one, goes to all ranks.
@@ -186,26 +203,40 @@ void Trainer::take_up_state(const RunState& saved) {
 
 void Trainer::restore() {
   Communicator& communicator = context_.communicator;
-  std::optional<Checkpoint> checkpoint;  // rank 0
-  on_rank_zero(communicator, [&] { checkpoint = load_checkpoint(); });
-  const std::string text = communicator.broadcast(checkpoint ? checkpoint->state_json : "", 0);
-  resumed_ = !text.empty();
-  take_up_tensors(checkpoint);
-  std::vector<std::map<std::uint64_t, EpochCount>> epochs(context_.corpora.size());
-  if (resumed_) {
-    const RunState saved = run_state_from_json(text);
-    take_up_state(saved);
-    if (communicator.rank() == 0) {  // sums over ranks have them once
-      masks_hash_ = saved.masks_hash;
-      epochs = saved.epochs;
-    }
-  }
+  const std::optional<Checkpoint> checkpoint = std::move(context_.resumption.checkpoint);
+  context_.resumption.checkpoint.reset();
   on_rank_zero(communicator, [&] {
-    log_.open(context_.folder.metrics(), step_);
-    order_->keep_plans(PlanCache(context_.folder.plans()));
+    open_store();
+    if (checkpoint) {
+      check_checkpoint(*checkpoint);
+    } else if (context_.initial != nullptr) {
+      context_.console.line("starting from " + context_.initial->summary());
+    }
   });
-  for (std::size_t corpus = 0; corpus < epochs.size(); ++corpus) {
-    ledgers_.emplace_back(*order_, corpus).restore(epochs[corpus]);
+  const std::optional<RunState>& saved = context_.resumption.state;
+  resumed_ = saved.has_value();
+  take_up_tensors(checkpoint);
+  if (saved) take_up_state(*saved);
+  std::vector<EpochCounts> epochs(context_.corpora.size());
+  on_rank_zero(communicator, [&] {
+    // A run that begins, or never saved, has nothing to keep.
+    log_.open(context_.folder.metrics(), resumed_ ? step_ : -1);
+    if (!saved) return;
+    masks_hash_ = saved->masks_hash;  // sums over ranks have these once
+    epochs = saved->epochs;
+    for (std::size_t corpus = 0; corpus < epochs.size(); ++corpus)
+      cut_epochs(corpus, epochs[corpus]);
+  });
+  begin_rows(epochs);
+}
+
+// Takes out those that end with the checkpoint, since an order takes over that begins others: a
+// shard turned out bad before the run went on. What they used was compared when it was saved.
+void Trainer::cut_epochs(std::size_t corpus, EpochCounts& epochs) {
+  const std::uint64_t first = order_->start().epochs.at(corpus);
+  for (auto it = epochs.begin(); it != epochs.end() && it->first < first; it = epochs.erase(it)) {
+    const auto& [epoch, count] = *it;
+    log_.epoch(step_, corpus, {epoch, count.rows, count.hash, /*cut=*/true, /*complete=*/true});
   }
 }
 

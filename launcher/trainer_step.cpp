@@ -69,7 +69,11 @@ StepRecord Trainer::train_step() {
 Trainer::Upcoming& Trainer::upcoming() {
   if (upcoming_) return *upcoming_;
   upcoming_.emplace();
-  upcoming_->micro_batches = batches_->next();
+  try {
+    upcoming_->micro_batches = batches_->next();
+  } catch (const BadShard&) {  // as any rank's is everybody's
+    upcoming_->bad_shards = batches_->bad_shards();
+  }
   double masked = 0, tokens = 0, pairs = 0;
   for (const Batch& batch : upcoming_->micro_batches) {
     masked += static_cast<double>(batch.labels.numel());
@@ -77,9 +81,12 @@ Trainer::Upcoming& Trainer::upcoming() {
     if (batch.pair_rows.defined()) pairs += static_cast<double>(batch.pair_rows.numel());
   }
   const double told = context_.stop.received() != 0 ? 1 : 0;
-  const auto sums = context_.communicator.sum(std::vector<double>{masked, tokens, pairs, told});
+  const double fails = upcoming_->bad_shards.empty() ? 0 : 1;
+  const auto sums =
+      context_.communicator.sum(std::vector<double>{masked, tokens, pairs, told, fails});
   upcoming_->counts = {sums[0], sums[1], sums[2]};
   upcoming_->stop = sums[3] > 0;
+  upcoming_->fails = sums[4] > 0;
   return *upcoming_;
 }
 

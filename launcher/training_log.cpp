@@ -117,4 +117,30 @@ void TrainingLog::probe(std::int64_t step, const HeldOutProbe& probe, double sec
   metrics_->append(record.dump());
 }
 
+void TrainingLog::excluded(const ExcludedShard& shard, std::size_t corpus, const RowsLeft& rows,
+                           std::size_t count, std::int64_t most) {
+  if (metrics_) {
+    nlohmann::ordered_json record = {{"step", shard.step},
+                                     {"event", "excluded_shard"},
+                                     {"corpus", corpus},
+                                     {"corpus_digest", shard.shard.corpus_digest},
+                                     {"shard", shard.shard.file},
+                                     {"reason", shard.reason},
+                                     {"documents", shard.documents},
+                                     {"tokens", shard.tokens},
+                                     {"rows", rows.left},
+                                     {"bad_shards", count},
+                                     {"max_bad_shards", most}};
+    if (rows.lost) record["rows_lost"] = *rows.lost;
+    metrics_->append(record.dump());
+  }
+  const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };
+  console_.notice("step " + std::to_string(shard.step) + ": all ranks go on without shard " +
+                  shard.shard.file + ", bad shard " + std::to_string(count) + " of at most " +
+                  std::to_string(most) + " (" + shard.reason + "): lost are " +
+                  (rows.lost ? number(*rows.lost) + " rows an epoch, " : std::string()) +
+                  number(shard.documents) + " documents, " + number(shard.tokens) +
+                  " tokens; an epoch has " + number(rows.left) + " rows");
+}
+
 }  // namespace tupelo

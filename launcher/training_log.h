@@ -63,6 +63,14 @@ class TrainingLog {
   void validation(std::int64_t step, const std::vector<Evaluation>& results,
                   const std::optional<Evaluation>& of_average, double seconds);
   void probe(std::int64_t step, const HeldOutProbe& probe, double seconds);
+  // Rows of an epoch of a corpus.
+  struct RowsLeft {
+    std::uint64_t left = 0;
+    std::optional<std::uint64_t> lost = {};  // not known at a start
+  };
+  // Corpus `corpus` goes without a shard, the run's `count`th of at most `most`.
+  void excluded(const ExcludedShard& shard, std::size_t corpus, const RowsLeft& rows,
+                std::size_t count, std::int64_t most);
 
  private:
   Console& console_;

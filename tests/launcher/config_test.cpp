@@ -187,6 +187,7 @@ TEST(Config, FrozenPositionsInStepsOrEpochsOrForever) {
   EXPECT_EQ(steps("1 epoch", 160), 10);
   EXPECT_EQ(steps("0.5 epochs", 100), 4);  // 3.125 steps
   EXPECT_EQ(steps("2e", 100), 13);         // 12.5 steps
+  EXPECT_EQ(steps("2e", 80000), 10000);    // whatever the length of the run
   builder.set("positions", "freeze", "test");
   EXPECT_EQ(steps("0", 100), INT64_MAX);
   EXPECT_EQ(message_of<std::invalid_argument>([&] { steps("soon", 1); }),
@@ -392,6 +393,29 @@ TEST(RunState, JsonRoundTripsAndNamesWhatIsMissing) {
             }).find("position_plan"),
             std::string::npos);
   EXPECT_THROW(run_state_from_json("[]"), CorruptCheckpoint);
+}
+
+TEST(RunState, WhatARunGoesWithoutSurvives) {
+  RunState state;
+  state.config_ini = ConfigBuilder().to_ini(false);
+  state.corpora = state.corpus_digests = {"zh", "en"};
+  state.excluded_shards = {{{"en", "train/a.h5"}, "a.h5: is \"damaged\"", 40, 3, 500},
+                           {{"zh", "train/b.h5"}, "b.h5: the file is missing", 70, 1, 9}};
+  state.order_start = {70, {3, 5}, 3.0 / 7.0};
+  state.next_order = OrderStart{90, {4, 6}, 5.0 / 7.0};
+  state.frozen_position_steps = INT64_MAX;
+  const std::string text = to_json(state);
+  const RunState read = run_state_from_json(text);
+  EXPECT_EQ(read.excluded_shards, state.excluded_shards);
+  EXPECT_EQ(read.order_start, state.order_start);
+  EXPECT_EQ(read.next_order, state.next_order);
+  EXPECT_EQ(read.frozen_position_steps, INT64_MAX);
+
+  state.order_start.epochs = {3};
+  EXPECT_NE(message_of<CorruptCheckpoint>([&] {
+              run_state_from_json(to_json(state));
+            }).find("an epoch of each corpus"),
+            std::string::npos);
 }
 
 TEST(RunState, OnlyWhatDecidesTheResultMustStay) {
