@@ -2,7 +2,11 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <vector>
+
+#include "data/regular_file.h"
 
 namespace tupelo {
 namespace {
@@ -50,6 +54,17 @@ std::string ContentDigest::finish_hex() {
 std::string sha256_hex_of(const void* data, std::size_t bytes) {
   ContentDigest digest;
   digest.update(data, bytes);
+  return digest.finish_hex();
+}
+
+std::string sha256_hex_of(const RegularFile& file) {
+  ContentDigest digest;
+  std::vector<std::byte> block(std::size_t{1} << 20);
+  for (std::uint64_t offset = 0; offset < file.bytes(); offset += block.size()) {
+    block.resize(std::min<std::uint64_t>(block.size(), file.bytes() - offset));
+    file.read(offset, block);
+    digest.update(block.data(), block.size());
+  }
   return digest.finish_hex();
 }
 

@@ -9,6 +9,8 @@
 
 namespace tupelo {
 
+class RegularFile;
+
 // Digests one content after another; not for two threads at once.
 class ContentDigest {
  public:
@@ -28,5 +30,7 @@ class ContentDigest {
 };
 
 std::string sha256_hex_of(const void* data, std::size_t bytes);
+// Of a whole file. Throws what reading it does.
+std::string sha256_hex_of(const RegularFile& file);
 
 }  // namespace tupelo

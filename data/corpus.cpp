@@ -8,7 +8,9 @@
 #include <system_error>
 #include <utility>
 
+#include "data/content_digest.h"
 #include "data/corpus_index.h"
+#include "data/regular_file.h"
 #include "data/shard.h"
 #include "data/stored_tokenizer.h"
 
@@ -75,6 +77,7 @@ struct ShardedCorpus::State : DocumentTable {
   // Calls `read`, which reads the shard: what goes wrong is the shard's.
   template <typename Read>
   auto blaming(std::size_t index, Read read) const;
+  bool has_its_digest(std::size_t index) const;
 
  private:
   struct Slot {
@@ -142,12 +145,23 @@ std::shared_ptr<const ShardedCorpus::State::OpenShard> ShardedCorpus::State::ope
   return slots_[index].owned;
 }
 
+// Whether the file is, to the byte, the one that the corpus's digest vouches for: then what is said
+// of it elsewhere is wrong.
+bool ShardedCorpus::State::has_its_digest(std::size_t index) const {
+  try {
+    return sha256_hex_of(RegularFile(folder_ / summaries[index].file)) == summaries[index].sha256;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 template <typename Read>
 auto ShardedCorpus::State::blaming(std::size_t index, Read read) const {
   const auto name = [&] { return ShardName{info.digest, summaries[index].file}; };
   try {
     return read();
   } catch (const CorpusError& error) {
+    if (has_its_digest(index)) throw;
     throw ErrorOfShard<CorpusError>(error, name());
   } catch (const std::system_error& error) {
     if (is_of_the_process(error.code())) throw;

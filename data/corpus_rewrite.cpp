@@ -1,6 +1,7 @@
 #include "data/corpus_rewrite.h"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 
 #include "data/corpus_files.h"
@@ -100,16 +101,19 @@ class Rewriter {
     counts_.unknown_tokens += from.unknown_tokens;
   }
 
-  CorpusIndex publish(const fs::path& tokenizer) {
-    CorpusIndex index = writer_.finish();
-    index.sources = sources_;
-    index.input_bytes = counts_.input_bytes;
-    index.invalid_bytes = counts_.invalid_bytes;
-    index.empty_documents = counts_.empty_documents;
-    index.unknown_tokens = counts_.unknown_tokens;
+  // Then all is written but not yet to be seen.
+  void finish(const fs::path& tokenizer) {
+    index_ = writer_.finish();
+    index_.sources = sources_;
+    index_.input_bytes = counts_.input_bytes;
+    index_.invalid_bytes = counts_.invalid_bytes;
+    index_.empty_documents = counts_.empty_documents;
+    index_.unknown_tokens = counts_.unknown_tokens;
     copy_tokenizer(tokenizer);
-    publish_corpus(corpus_, index);
-    return index;
+  }
+  CorpusIndex publish() {
+    publish_corpus(corpus_, index_);
+    return index_;
   }
 
  private:
@@ -138,7 +142,7 @@ class Rewriter {
   UnfinishedCorpus corpus_;
   CorpusWriter writer_;
   std::vector<CorpusIndex::Source> sources_;
-  CorpusIndex counts_;
+  CorpusIndex counts_, index_;
   std::vector<std::uint32_t> ids_;
   std::vector<std::uint8_t> starts_, sentences_;
 };
@@ -165,8 +169,8 @@ void require_different(const std::vector<Input>& corpora, const std::vector<fs::
   for (std::size_t i = 0; i < corpora.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       if (corpora[i].index().info.digest != corpora[k].index().info.digest) continue;
-      throw std::invalid_argument("corpora " + folders[k].string() + " and " +
-                                  folders[i].string() + " are the same; merge different ones");
+      throw std::invalid_argument("corpora " + folders[k].string() + " and " + folders[i].string() +
+                                  " are the same; merge different ones");
     }
   }
 }
@@ -205,7 +209,8 @@ CorpusIndex merge_corpora(const std::vector<fs::path>& inputs, const fs::path& o
     }
     rewriter.close(corpus);
   }
-  return rewriter.publish(inputs.front() / kTokenizerFolder);
+  rewriter.finish(inputs.front() / kTokenizerFolder);
+  return rewriter.publish();
 }
 
 std::vector<fs::path> split_corpus(const fs::path& input, const fs::path& output,
@@ -221,18 +226,22 @@ std::vector<fs::path> split_corpus(const fs::path& input, const fs::path& output
                                 "document");
   }
   std::vector<fs::path> folders;
+  std::vector<std::unique_ptr<Rewriter>> rewriters;
   for (std::uint64_t part = 0; part < parts; ++part) {
-    const fs::path folder = output.string() + "-" + five_digits(part) + "-of-" + five_digits(parts);
-    check_no_output_inside(folder, {input});
-    Rewriter rewriter(folder, corpus.index().info, corpus.index().held_out_fraction, options,
-                      corpus.tokens() / parts);
+    folders.push_back(output.string() + "-" + five_digits(part) + "-of-" + five_digits(parts));
+    check_no_output_inside(folders.back(), {input});
+    rewriters.push_back(std::make_unique<Rewriter>(folders.back(), corpus.index().info,
+                                                   corpus.index().held_out_fraction, options,
+                                                   corpus.tokens() / parts));
+    Rewriter& rewriter = *rewriters.back();
     for (const Split split : {Split::kTrain, Split::kHeldOut}) {
       rewriter.copy(corpus, split, share_of(corpus.split(split), part, parts));
     }
     rewriter.close(corpus);
-    rewriter.publish(input / kTokenizerFolder);
-    folders.push_back(folder);
+    rewriter.finish(input / kTokenizerFolder);
   }
+  // All parts or none, as far as several folders can.
+  for (const auto& rewriter : rewriters) rewriter->publish();
   return folders;
 }
 

@@ -124,6 +124,11 @@ void Results::count_splits() {
 
 void Results::check() const {
   const std::vector<TextSource>& sources = job_.sources();
+  if (report_.documents == 0 && report_.cleaning.documents_before > 0) {
+    throw CorpusError("cleaning left none of the " +
+                      std::to_string(report_.cleaning.documents_before) +
+                      " documents of the input: choose other rules or limits");
+  }
   if (report_.documents == 0) {
     throw CorpusError("the input holds no document with text: " + std::to_string(sources.size()) +
                       " files, the first of them " + sources.front().file.string());

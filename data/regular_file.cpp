@@ -45,6 +45,12 @@ int open_to_read(const std::filesystem::path& file) {
   return descriptor;
 }
 
+std::uint64_t regular_bytes_now(int descriptor, const std::filesystem::path& file) {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0) refuse(file);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 std::uint64_t regular_bytes(int descriptor, const std::filesystem::path& file) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0) refuse(file);
@@ -85,7 +91,8 @@ void RegularFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) refuse(path_);
     if (got == 0) {
-      throw CorpusError(path_.string() + ": ends at byte " + std::to_string(offset) + ", but had " +
+      throw CorpusError(path_.string() + ": ends at byte " +
+                        std::to_string(regular_bytes_now(descriptor_, path_)) + ", but had " +
                         std::to_string(bytes_) + " bytes when it was opened");
     }
     offset += static_cast<std::uint64_t>(got);

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include "data/corpus.h"
@@ -266,7 +267,7 @@ Resumption find_resumption(const RunFolder& folder, bool fresh, Communicator& co
   return resumption;
 }
 
-void tell_excluded(const std::vector<ExcludedShard>& shards, Console& console) {
+void tell_excluded(std::span<const ExcludedShard> shards, Console& console) {
   for (const ExcludedShard& excluded : shards) {
     console.line("without   shard " + excluded.shard.file + ", since step " +
                  std::to_string(excluded.step) + " (" + excluded.reason + ")");
@@ -335,6 +336,9 @@ ExitCode train_in(Session& session, const CommandLine& line) {
     describe_run(folder, builder, corpora.folders, origin, session);
     claim->keep();
   });
+  if (trainer->finished()) {  // else the training log tells
+    tell_excluded(std::span(rows.excluded()).subspan(excluded_before.size()), console);
+  }
   return trainer->train();
 }
 

@@ -107,7 +107,7 @@ std::string Trainer::memory_text() const {
 
 ExitCode Trainer::train() {
   const RunConfig& config = context_.config;
-  if (step_ >= last_step_) {
+  if (finished()) {
     context_.console.line("nothing to do: the run is at step " + std::to_string(step_) + " of " +
                           std::to_string(last_step_));
     return ExitCode::kDone;

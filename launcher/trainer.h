@@ -72,6 +72,8 @@ class Trainer {
 
   // Takes up the checkpoint, when there is one; makes all ranks the same.
   void restore();
+  // Whether all steps are made.
+  bool finished() const { return step_ >= last_step_; }
   // Whether there was a checkpoint.
   bool resumed() const { return resumed_; }
   // "recompute none": what backward computes again, and how that was chosen.

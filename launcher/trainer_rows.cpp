@@ -76,7 +76,7 @@ void Trainer::tell_excluded_shards() {
     std::size_t corpus = 0;
     while (context_.corpora[corpus]->info().digest != shard.shard.corpus_digest) ++corpus;
     TrainingLog::RowsLeft rows{order_->plan(phase, corpus).rows(), {}};
-    if (!rows_before_.empty()) rows.lost = rows_before_[corpus] - rows.left;
+    if (!rows_before_.empty()) rows.before = rows_before_[corpus];
     log_.excluded(shard, corpus, rows, told_exclusions_ + 1, context_.config.train.max_bad_shards);
   }
   rows_before_.clear();

@@ -131,16 +131,16 @@ void TrainingLog::excluded(const ExcludedShard& shard, std::size_t corpus, const
                                      {"rows", rows.left},
                                      {"bad_shards", count},
                                      {"max_bad_shards", most}};
-    if (rows.lost) record["rows_lost"] = *rows.lost;
+    if (rows.before) record["rows_before"] = *rows.before;
     metrics_->append(record.dump());
   }
   const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };
   console_.notice("step " + std::to_string(shard.step) + ": all ranks go on without shard " +
                   shard.shard.file + ", bad shard " + std::to_string(count) + " of at most " +
                   std::to_string(most) + " (" + shard.reason + "): lost are " +
-                  (rows.lost ? number(*rows.lost) + " rows an epoch, " : std::string()) +
                   number(shard.documents) + " documents, " + number(shard.tokens) +
-                  " tokens; an epoch has " + number(rows.left) + " rows");
+                  " tokens; an epoch has " + number(rows.left) + " rows" +
+                  (rows.before ? " instead of " + number(*rows.before) : std::string()));
 }
 
 }  // namespace tupelo

@@ -63,10 +63,10 @@ class TrainingLog {
   void validation(std::int64_t step, const std::vector<Evaluation>& results,
                   const std::optional<Evaluation>& of_average, double seconds);
   void probe(std::int64_t step, const HeldOutProbe& probe, double seconds);
-  // Rows of an epoch of a corpus.
+  // Of an epoch of a corpus, before and after all that is left out at a step.
   struct RowsLeft {
     std::uint64_t left = 0;
-    std::optional<std::uint64_t> lost = {};  // not known at a start
+    std::optional<std::uint64_t> before = {};  // not known at a start
   };
   // Corpus `corpus` goes without a shard, the run's `count`th of at most `most`.
   void excluded(const ExcludedShard& shard, std::size_t corpus, const RowsLeft& rows,

@@ -66,14 +66,12 @@ void TrainingRows::verify(Communicator& communicator) {
   if (!found.empty()) exclude(found);
 }
 
-// Stops when there is one shard too many.
 void TrainingRows::verify_share(const Communicator& communicator, Found& found) const {
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const auto world = static_cast<std::size_t>(communicator.world_size());
   for (const ShardedCorpus& half : corpora_.train) {
     for (std::size_t shard = rank; shard < half.shards().size(); shard += world) {
       note_bad_shard(communicator, found, [&] { half.verify_shard(shard); });
-      if (found.size() > allowed()) return;
     }
   }
   for (const ShardedCorpus& half : corpora_.held_out) {

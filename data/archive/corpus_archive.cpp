@@ -151,17 +151,6 @@ void archive_file(const fs::path& from, const fs::path& to, int level, ArchivedF
   decompress(to, file, {});
 }
 
-std::string sha256_hex_of(const RegularFile& file) {
-  ContentDigest digest;
-  std::vector<std::byte> block(kBlockBytes);
-  for (std::uint64_t offset = 0; offset < file.bytes(); offset += block.size()) {
-    block.resize(std::min<std::uint64_t>(kBlockBytes, file.bytes() - offset));
-    file.read(offset, block);
-    digest.update(block.data(), block.size());
-  }
-  return digest.finish_hex();
-}
-
 void restore_file(const fs::path& from, const fs::path& to, const ArchivedFile& file) {
   const RegularFile compressed(from);
   if (compressed.bytes() != file.compressed_bytes ||

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -74,11 +75,11 @@ struct IndexHeader {
 void check_index_size(const RegularFile& index, const IndexHeader& header) {
   const std::uint64_t bytes = index.bytes();
   const bool fits = header.sequences <= bytes / 12 && header.boundaries <= bytes / 8 &&
-                    kHeaderBytes + 12 * header.sequences + 8 * header.boundaries <= bytes;
+                    kHeaderBytes + 12 * header.sequences + 8 * header.boundaries == bytes;
   if (fits) return;
-  refuse_index(index, "it has " + std::to_string(bytes) + " bytes, too few for its " +
+  refuse_index(index, "it has " + std::to_string(bytes) + " bytes, not as many as its " +
                           std::to_string(header.sequences) + " sequences and " +
-                          std::to_string(header.boundaries) + " document boundaries");
+                          std::to_string(header.boundaries) + " document boundaries take");
 }
 
 IndexHeader read_index_header(const RegularFile& index) {
@@ -153,13 +154,19 @@ class IndexedDataset {
 
   void check_sequences() {
     const std::uint64_t width = kIdBytes.at(header_.code), bytes = data_.bytes();
+    std::uint64_t end = 0;
     for (std::uint64_t s = 0; s < header_.sequences; ++s) {
       const std::uint64_t begin = places_.at(s), count = lengths_.at(s);
       if (count > 0x7FFFFFFF || begin > bytes || count * width > bytes - begin) {
         refuse_index(index_,
                      "sequence " + std::to_string(s) + " lies outside " + data_.path().string());
       }
+      end = std::max(end, begin + count * width);
     }
+    if (end == bytes) return;
+    throw CorpusError(data_.path().string() + ": has " + std::to_string(bytes) +
+                      " bytes, but the sequences of " + index_.path().string() + " end at " +
+                      std::to_string(end));
   }
 
   void check_boundaries() {
@@ -192,11 +199,20 @@ void add_document(ImportedCorpus& corpus, IndexedDataset& dataset, std::uint64_t
   corpus.end_document();
 }
 
+void require_different(const std::vector<fs::path>& prefixes) {
+  std::set<fs::path> seen;
+  for (const fs::path& prefix : prefixes) {
+    if (seen.insert(fs::weakly_canonical(with_extension(prefix, ".idx"))).second) continue;
+    throw std::invalid_argument("Megatron files " + prefix.string() + " are given twice");
+  }
+}
+
 }  // namespace
 
 CorpusIndex import_megatron(const MegatronImport& options) {
   if (options.prefixes.empty())
     throw std::invalid_argument("no Megatron files are given to import");
+  require_different(options.prefixes);
   ImportedCorpus corpus(options);
   for (const fs::path& prefix : options.prefixes) {
     IndexedDataset dataset(prefix);

@@ -134,7 +134,12 @@ std::vector<fs::path> nvidia_files(const std::vector<fs::path>& inputs) {
     }
     std::vector<fs::path> inside;
     for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
-      if (is_hdf5_name(entry.path()) && entry.is_regular_file()) inside.push_back(entry.path());
+      if (!is_hdf5_name(entry.path())) continue;
+      std::error_code ignored;
+      if (!entry.is_regular_file(ignored)) {
+        throw CorpusError(entry.path().string() + ": is not a regular file");
+      }
+      inside.push_back(entry.path());
     }
     if (inside.empty()) {
       throw std::invalid_argument("folder " + input.string() + " holds no .hdf5 or .h5 file");

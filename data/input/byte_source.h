@@ -21,7 +21,11 @@ class FileChanged : public CorpusError {
 struct FileState {
   std::uint64_t bytes = 0;
   std::int64_t modified_ns = 0;
-  bool operator==(const FileState&) const = default;
+  std::int64_t changed_ns = 0;  // of its times, owner, mode or links, too
+  // Whether it was not written to, as far as can be told without reading it.
+  bool operator==(const FileState& other) const {
+    return bytes == other.bytes && modified_ns == other.modified_ns;
+  }
 };
 
 // Bytes [begin, end) of a file.

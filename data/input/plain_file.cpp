@@ -15,9 +15,13 @@ namespace {
 
 constexpr std::size_t kFirstBytes = 64;
 
+std::int64_t nanoseconds(const struct timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 FileState state_of(const struct stat& status) {
-  return {static_cast<std::uint64_t>(status.st_size),
-          std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return {static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
 }
 
 }  // namespace
@@ -94,7 +98,7 @@ std::size_t PlainFile::read(char* to, std::size_t most) {
   // At the end, or where the end was: the file must be what it was when it was opened.
   const FileState now = state();
   if (now != opened_) refuse_change(opened_, now);
-  if (range_.begin + done_ != range_.end) refuse_change(opened_, {from + got, now.modified_ns});
+  if (range_.begin + done_ != range_.end) refuse_change(opened_, {from + got, now.modified_ns, now.changed_ns});
   return got;
 }
 

@@ -64,8 +64,9 @@ Json options_json(const PrepareOptions& o) {
 Json sources_json(const std::vector<TextSource>& sources) {
   Json json = Json::array();
   for (const TextSource& source : sources) {
-    json.push_back({source.file.string(), source.format, source.bytes,
-                    source.state ? source.state->modified_ns : 0});
+    const FileState state = source.state.value_or(FileState());
+    json.push_back(
+        {source.file.string(), source.format, source.bytes, state.modified_ns, state.changed_ns});
   }
   return json;
 }

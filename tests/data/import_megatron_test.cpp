@@ -103,7 +103,9 @@ TEST_F(ImportMegatron, TakesTheTokensOfAnyWidth) {
 TEST_F(ImportMegatron, PutsSeveralFilesTogetherAndHoldsOutByText) {
   write(files_of<std::uint16_t>(documents_, 8));
   MegatronImport twice = options();
-  twice.prefixes = {folder_ / "d.idx", folder_ / "d.bin"};
+  fs::copy_file(folder_ / "d.idx", folder_ / "e.idx");
+  fs::copy_file(folder_ / "d.bin", folder_ / "e.bin");
+  twice.prefixes = {folder_ / "d.idx", folder_ / "e.bin"};
   const CorpusIndex index = import_megatron(twice);
   EXPECT_EQ(index.sources.size(), 2u);
   const ShardedCorpus corpus(folder_ / "c", Split::kTrain);
@@ -128,14 +130,16 @@ TEST_F(ImportMegatron, RefusesWhatDoesNotFit) {
   expect(changed(0, 'X'), "MMIDIDX");
   expect(changed(9, 2), "version");
   expect(changed(17, 7), "type 7");
-  expect(changed(18, 100), "too few");
-  expect(changed(25, 100), "too few");  // 2^62 sequences
-  expect(changed(26, 100), "too few");
+  expect(changed(18, 100), "not as many as");
+  expect(changed(25, 100), "not as many as");  // 2^62 sequences
+  expect(changed(26, 100), "not as many as");
   expect(changed(34, 127), "outside");         // length of the first sequence
   expect(changed(37, char(0x80)), "outside");  // a negative one
   expect({good.index.substr(0, 20), good.data}, "MMIDIDX");
-  expect({good.index.substr(0, good.index.size() - 1), good.data}, "too few");
+  expect({good.index.substr(0, good.index.size() - 1), good.data}, "not as many as");
   expect({good.index, good.data.substr(2)}, "outside");
+  expect({good.index + "x", good.data}, "not as many as");
+  expect({good.index, good.data + "xy"}, "end at " + std::to_string(good.data.size()));
   Files order = good;
   std::swap(order.index[order.index.size() - 16], order.index[order.index.size() - 24]);
   expect(order, "ends before it begins");
@@ -143,6 +147,9 @@ TEST_F(ImportMegatron, RefusesWhatDoesNotFit) {
   expect(files_of<std::int32_t>({{{5, 11}}}, 4), "token id 11");
   expect(files_of<std::int32_t>({{{3, 2}}}, 4), "nothing to train on");
   EXPECT_THROW(import_megatron(MegatronImport{}), std::invalid_argument);
+  MegatronImport repeated = options();
+  repeated.prefixes = {folder_ / "d.idx", folder_ / "d.bin"};
+  EXPECT_THROW(import_megatron(repeated), std::invalid_argument);
 }
 
 TEST_F(ImportMegatron, SurvivesEveryDamagedByteOfAnIndex) {

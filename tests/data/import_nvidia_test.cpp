@@ -300,6 +300,18 @@ TEST_F(ImportNvidia, RefusesNumbersThatDoNotFit) {
                     "row 0: does not begin with [CLS]");
 }
 
+TEST_F(ImportNvidia, RefusesFoldersWithWhatIsNoFile) {
+  fs::create_directory(folder_ / "shards");
+  const fs::path odd = folder_ / "shards/x.hdf5";
+  for (const char* target : {"x.hdf5", "/dev/null", "."}) {
+    fs::create_symlink(target, odd);
+    const std::string message =
+        message_of<CorpusError>([&] { nvidia_files({folder_ / "shards"}); });
+    EXPECT_EQ(message, odd.string() + ": is not a regular file");
+    fs::remove(odd);
+  }
+}
+
 TEST_F(ImportNvidia, RefusesOtherStructures) {
   for (const char* name : {"input_ids", "masked_lm_positions", "masked_lm_ids"}) {
     expect_refusal([&](const ForeignFile& file) { file.remove(name); },

@@ -106,14 +106,14 @@ class BadShards(tupelo_runs.RunTest):
             result = self.run_with(name, corpus, ranks=ranks, flags=UNVERIFIED, **SMALL)
             notices = [line for line in result.stderr.splitlines() if "without shard" in line]
             self.assertEqual(len(notices), 1, result.stderr)
-            for words in (shard.name, "bad shard 1 of at most 1", "is damaged between", "rows an epoch"):
+            for words in (shard.name, "bad shard 1 of at most 1", "is damaged between", " rows instead of "):
                 self.assertIn(words, notices[0])
             (event,) = self.excluded(name)
             self.assertIn(f"step {event['step']}  saved", result.stdout)  # at once
         self.assert_same_run("one", "two", 1e-5)
         self.assertGreater(event["step"], 0)
         self.assertEqual(event["shard"], "train/" + shard.name)
-        self.assertGreater(event["rows_lost"], 0)
+        self.assertGreater(event["rows_before"], event["rows"])
         cut = [epoch for epoch in self.epochs("one") if epoch[3]]
         self.assertEqual(len(cut), 1)
         whole = [rows for _, rows, _, is_cut in self.epochs("one") if not is_cut]
@@ -197,6 +197,32 @@ class BadShards(tupelo_runs.RunTest):
         flip(shard)
         result = self.run_with("judged", corpus, bad=1000, expect=CORRUPT)
         self.assert_error(result, CORRUPT, shard.name)
+
+    def test_all_bad_shards_are_named_whoever_hashes_them(self):
+        corpus, shards = self.copy("many", 0, 1, 2, 4)
+        for name, ranks in (("many-one", 0), ("many-two", 2)):
+            result = self.train(name, ranks=ranks, corpus=corpus, expect=None, data__max_bad_shards=1, **STILL)
+            self.assert_error(result, CORRUPT, "4 shards are bad, more than data.max-bad-shards 1")
+            for shard in shards:
+                self.assertIn(shard.name, result.stderr)
+
+    def test_an_index_that_is_wrong_costs_no_shard(self):
+        corpus, (shard,) = self.copy("wrong-index", 2, spoil=lambda shard: None)
+        size = shard.stat().st_size
+        index = json.loads((corpus / "index.json").read_text())
+        index["splits"]["train"]["shards"][2]["bytes"] += 1
+        (corpus / "index.json").write_text(json.dumps(index))
+        result = self.train("r-wrong-index", corpus=corpus, expect=None, data__max_bad_shards=3, **STILL)
+        self.assert_error(result, CORRUPT, f"index.json says {size + 1}")
+
+    def test_a_finished_run_tells_what_it_would_go_on_without(self):
+        corpus, (shard,) = self.copy("rots-later", 2, spoil=lambda shard: None)
+        self.run_with("finished", corpus)
+        flip(shard)
+        result = self.run_with("finished", corpus)
+        self.assertIn("nothing to do", result.stdout)
+        self.assertIn("without   shard train/" + shard.name, result.stdout)
+        self.assertEqual(self.excluded("finished"), [])
 
     def test_shards_that_are_taken_away_while_the_run_goes_on(self):
         corpus, _ = self.copy("mid-run")

@@ -104,6 +104,21 @@ TEST_F(TextSources, AFileIsTakenOnceForEachTimeItIsNamed) {
             2u);
 }
 
+// As when a file is replaced by another copy that keeps its time.
+TEST_F(TextSources, TheStateOfAFileTellsARestoredTimeOfModification) {
+  make({"a.txt"});
+  const FileState before = file_state(folder_ / "a.txt");
+  const auto time = fs::last_write_time(folder_ / "a.txt");
+  FileState after = before;
+  for (int i = 0; i < 100'000 && after.changed_ns == before.changed_ns; ++i) {  // a clock's tick
+    write_bytes(folder_ / "a.txt", "other");
+    fs::last_write_time(folder_ / "a.txt", time);
+    after = file_state(folder_ / "a.txt");
+  }
+  EXPECT_EQ(after.modified_ns, before.modified_ns);
+  EXPECT_GT(after.changed_ns, before.changed_ns);
+}
+
 TEST_F(TextSources, NamesTellFormats) {
   EXPECT_EQ(format_of("a.txt"), TextFormat::kBlankLine);
   EXPECT_EQ(format_of("a"), TextFormat::kBlankLine);
