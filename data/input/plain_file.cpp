@@ -98,7 +98,8 @@ std::size_t PlainFile::read(char* to, std::size_t most) {
   // At the end, or where the end was: the file must be what it was when it was opened.
   const FileState now = state();
   if (now != opened_) refuse_change(opened_, now);
-  if (range_.begin + done_ != range_.end) refuse_change(opened_, {from + got, now.modified_ns, now.changed_ns});
+  if (range_.begin + done_ != range_.end)
+    refuse_change(opened_, {from + got, now.modified_ns, now.changed_ns});
   return got;
 }
 
