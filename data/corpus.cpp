@@ -53,6 +53,7 @@ struct ShardedCorpus::State : DocumentTable {
   State(const State& whole, const std::set<std::string>& without);
   const OpenShard& shard(std::size_t index) const;
   std::size_t open_shards() const;
+  std::filesystem::path file(std::size_t index) const { return folder_ / summaries[index].file; }
   const std::vector<std::uint64_t>& all_offsets() const;
 
   const std::vector<Part>& parts() const override { return counts; }
@@ -77,7 +78,6 @@ struct ShardedCorpus::State : DocumentTable {
   // Calls `read`, which reads the shard: what goes wrong is the shard's.
   template <typename Read>
   auto blaming(std::size_t index, Read read) const;
-  bool has_its_digest(std::size_t index) const;
 
  private:
   struct Slot {
@@ -145,23 +145,12 @@ std::shared_ptr<const ShardedCorpus::State::OpenShard> ShardedCorpus::State::ope
   return slots_[index].owned;
 }
 
-// Whether the file is, to the byte, the one that the corpus's digest vouches for: then what is said
-// of it elsewhere is wrong.
-bool ShardedCorpus::State::has_its_digest(std::size_t index) const {
-  try {
-    return sha256_hex_of(RegularFile(folder_ / summaries[index].file)) == summaries[index].sha256;
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 template <typename Read>
 auto ShardedCorpus::State::blaming(std::size_t index, Read read) const {
   const auto name = [&] { return ShardName{info.digest, summaries[index].file}; };
   try {
     return read();
   } catch (const CorpusError& error) {
-    if (has_its_digest(index)) throw;
     throw ErrorOfShard<CorpusError>(error, name());
   } catch (const std::system_error& error) {
     if (is_of_the_process(error.code())) throw;
@@ -175,9 +164,8 @@ const ShardedCorpus::State::OpenShard& ShardedCorpus::State::shard(std::size_t i
   const std::lock_guard lock(opening_);
   if (!slot.owned) {
     const ShardSummary& summary = summaries[index];
-    slot.owned = blaming(index, [&] {
-      return std::make_shared<const OpenShard>(folder_ / summary.file, identity_, summary);
-    });
+    slot.owned = blaming(
+        index, [&] { return std::make_shared<const OpenShard>(file(index), identity_, summary); });
     slot.opened.store(slot.owned.get(), std::memory_order_release);
   }
   return *slot.owned;
@@ -311,6 +299,15 @@ void ShardedCorpus::verify_shard(std::size_t shard) const {
   const ShardSummary& summary = state_->summaries.at(shard);
   const State::OpenShard& opened = state_->shard(shard);
   state_->blaming(shard, [&] { opened.shard.verify(summary.sha256); });
+}
+
+bool ShardedCorpus::shard_has_its_digest(std::size_t shard) const {
+  const ShardSummary& summary = state_->summaries.at(shard);
+  try {
+    return sha256_hex_of(RegularFile(state_->file(shard))) == summary.sha256;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 std::unique_ptr<Tokenizer> ShardedCorpus::load_tokenizer(const std::filesystem::path& folder) {

@@ -112,6 +112,10 @@ class ShardedCorpus {
 
   // Re-hashes one shard. Throws CorpusError that names file and dataset.
   void verify_shard(std::size_t shard) const;
+  // Whether the file of a shard is, to the byte, the one that info().digest vouches for: what is
+  // wrong about it is then said elsewhere, such as in index.json. Reads the whole file; false when
+  // that fails.
+  bool shard_has_its_digest(std::size_t shard) const;
 
   // The tokenizer stored beside the shards; its fingerprint is checked against the index.
   static std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);

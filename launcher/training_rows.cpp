@@ -47,14 +47,19 @@ void TrainingRows::take_up(const RunState& saved) {
   take_out_of_corpora();
 }
 
-// Runs `action`; when that fails for a bad shard, the shard is added to `found`.
+// Runs `action`; when that fails for a bad shard, the shard is added to `found`. No shard is left
+// out for what an index says of it wrongly.
 void TrainingRows::note_bad_shard(const Communicator& communicator, Found& found,
-                                  const std::function<void()>& action) {
+                                  const std::function<void()>& action) const {
   try {
     action();
   } catch (const std::exception& error) {
     const auto* bad = dynamic_cast<const BadShard*>(&error);
     if (bad == nullptr) throw;
+    if (most_bad_shards_ > 0) {
+      const ShardPlace place = place_of(bad->shard());
+      if (place.corpus.shard_has_its_digest(place.index)) throw;
+    }
     found.push_back({bad->shard(), failure_of(error, communicator)});
   }
 }
@@ -117,9 +122,11 @@ std::shared_ptr<const SampleOrder> TrainingRows::make_order() const {
 void TrainingRows::leave_out(const std::vector<std::exception_ptr>& own, std::int64_t steps,
                              Communicator& communicator) {
   Found found;
-  for (const std::exception_ptr& error : own) {
-    note_bad_shard(communicator, found, [&] { std::rethrow_exception(error); });
-  }
+  together(communicator, [&] {
+    for (const std::exception_ptr& error : own) {
+      note_bad_shard(communicator, found, [&] { std::rethrow_exception(error); });
+    }
+  });
   next_ = order_->start_after(steps);
   exclude(agree(found, communicator));
 }
@@ -152,7 +159,8 @@ TrainingRows::Found TrainingRows::agree(const Found& own, Communicator& communic
 void TrainingRows::exclude(const Found& found) {
   require_allowed(found);
   for (const auto& [shard, failure] : found) {
-    const ShardSummary& summary = summary_of(shard);
+    const ShardPlace place = place_of(shard);
+    const ShardSummary& summary = place.corpus.shards()[place.index];
     excluded_.push_back({shard, failure.sentence, next_->step, summary.documents, summary.tokens});
   }
   take_out_of_corpora();
@@ -206,11 +214,12 @@ void TrainingRows::take_out_of_corpora() {
   }
 }
 
-const ShardSummary& TrainingRows::summary_of(const ShardName& shard) const {
+TrainingRows::ShardPlace TrainingRows::place_of(const ShardName& shard) const {
   for (const ShardedCorpus& corpus : corpora_.train) {
     if (corpus.info().digest != shard.corpus_digest) continue;
-    for (const ShardSummary& summary : corpus.shards()) {
-      if (summary.file == shard.file) return summary;
+    const std::vector<ShardSummary>& shards = corpus.shards();
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      if (shards[i].file == shard.file) return {corpus, i};
     }
   }
   throw std::logic_error("no shard " + shard.file + " in the corpora");

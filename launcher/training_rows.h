@@ -51,8 +51,8 @@ class TrainingRows {
     Failure failure;
   };
   using Found = std::vector<BadShardFound>;
-  static void note_bad_shard(const Communicator& communicator, Found& found,
-                             const std::function<void()>& action);
+  void note_bad_shard(const Communicator& communicator, Found& found,
+                      const std::function<void()>& action) const;
   void verify_share(const Communicator& communicator, Found& found) const;
   std::shared_ptr<const SampleOrder> make_order() const;
   Found agree(const Found& own, Communicator& communicator) const;
@@ -61,7 +61,11 @@ class TrainingRows {
   void require_shards_left() const;
   void take_out_of_corpora();
   std::vector<ExcludedShard> excluded_of(const ShardedCorpus& corpus) const;
-  const ShardSummary& summary_of(const ShardName& shard) const;
+  struct ShardPlace {
+    const ShardedCorpus& corpus;
+    std::size_t index;
+  };
+  ShardPlace place_of(const ShardName& shard) const;
   std::size_t allowed() const {
     return static_cast<std::size_t>(most_bad_shards_) - excluded_.size();
   }

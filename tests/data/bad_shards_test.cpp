@@ -170,6 +170,18 @@ TEST_F(BadShardsTest, ACorpusWithoutShardsIsThatOfTheOthers) {
   EXPECT_THROW(rest.length(of_rest), std::out_of_range);
 }
 
+TEST_F(BadShardsTest, AShardHasItsDigestWhileItsBytesAreThose) {
+  const ShardedCorpus corpus = open();
+  EXPECT_TRUE(corpus.shard_has_its_digest(0));
+  EXPECT_TRUE(corpus.shard_has_its_digest(1));
+  spoil(0);
+  EXPECT_FALSE(corpus.shard_has_its_digest(0));
+  fs::remove(file_of(1));
+  EXPECT_FALSE(corpus.shard_has_its_digest(1));
+  ASSERT_EQ(::mkfifo(file_of(1).c_str(), 0600), 0);
+  EXPECT_FALSE(corpus.shard_has_its_digest(1));
+}
+
 // The shard is named, and the error is what it would be of any file.
 TEST_F(BadShardsTest, WhateverIsInPlaceOfAShardIsBlamedOnIt) {
   const fs::path file = file_of(2);
