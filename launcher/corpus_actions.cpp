@@ -1,17 +1,22 @@
 #include "launcher/corpus_actions.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "data/archive/corpus_archive.h"
+#include "data/bad_shard.h"
 #include "data/corpus_rewrite.h"
 #include "launcher/corpus_description.h"
+#include "launcher/exit_codes.h"
 #include "launcher/nearest_name.h"
 #include "launcher/run_folder.h"
 #include "launcher/value_text.h"
@@ -151,6 +156,41 @@ void tell_archive(const std::string& archive, const ArchiveReport& report, const
                " bytes in " + count(report.compressed_bytes) + ", every digest is right");
 }
 
+struct BadShardFound {
+  std::string file, sentence;
+  std::exception_ptr error;
+};
+
+// What is wrong with the shard itself.
+std::optional<BadShardFound> problem_of(const ShardedCorpus& corpus, std::size_t shard) {
+  try {
+    corpus.verify_shard(shard);
+  } catch (const std::exception& error) {
+    if (dynamic_cast<const BadShard*>(&error) == nullptr) throw;
+    return BadShardFound{corpus.shards()[shard].file, sentence_of(error), std::current_exception()};
+  }
+  return std::nullopt;
+}
+
+void print_verification(ordered_json object, const std::vector<BadShardFound>& bad) {
+  object["verified"] = bad.empty();
+  object["bad_shards"] = ordered_json::array();
+  for (const BadShardFound& found : bad) {
+    object["bad_shards"].push_back({{"file", found.file}, {"problem", found.sentence}});
+  }
+  std::cout << object.dump(1) << std::endl;
+}
+
+void require_sound(const std::string& folder, const std::vector<BadShardFound>& bad,
+                   std::size_t shards) {
+  if (bad.empty()) return;
+  if (bad.size() == 1) std::rethrow_exception(bad.front().error);
+  std::string text = folder + ": " + count(bad.size()) + " of " + count(shards) + " shards are bad";
+  const char* separator = ": ";
+  for (const BadShardFound& found : bad) text += std::exchange(separator, "; ") + found.sentence;
+  throw CorpusError(text);
+}
+
 }  // namespace
 
 void info(const Words& corpora, const CommandLine& line) {
@@ -163,26 +203,30 @@ void info(const Words& corpora, const CommandLine& line) {
 }
 
 void verify(const Words& corpora, const CommandLine& line) {
-  ordered_json object = {{"corpus", corpora.front()}};
-  std::uint64_t shards = 0, tokens = 0;
-  for (const Split split : {Split::kTrain, Split::kHeldOut}) {
-    const ShardedCorpus corpus(corpora.front(), split);
-    for (std::size_t shard = 0; shard < corpus.shards().size(); ++shard) corpus.verify_shard(shard);
-    shards += corpus.shards().size();
-    tokens += corpus.tokens();
-    object["digest"] = corpus.info().digest;
+  const std::string& folder = corpora.front();
+  const ShardedCorpus train(folder, Split::kTrain, Open::kWhenRead);
+  const ShardedCorpus held_out(folder, Split::kHeldOut, Open::kWhenRead);
+  const std::size_t shards = train.shards().size() + held_out.shards().size();
+  const std::uint64_t tokens = train.tokens() + held_out.tokens();
+  Console console(line.has("json"));
+  const Progress progress = showing_progress(console, "shards");
+  std::size_t done = 0;
+  std::vector<BadShardFound> bad;
+  for (const ShardedCorpus* corpus : {&train, &held_out}) {
+    for (std::size_t shard = 0; shard < corpus->shards().size(); ++shard) {
+      if (auto found = problem_of(*corpus, shard)) bad.push_back(std::move(*found));
+      progress(++done, shards);
+    }
   }
-  ShardedCorpus::load_tokenizer(corpora.front());
-  object["shards"] = shards;
-  object["tokens"] = tokens;
-  object["verified"] = true;
+  ShardedCorpus::load_tokenizer(folder);
+  const std::string& digest = train.info().digest;
   if (line.has("json")) {
-    std::cout << object.dump(1) << std::endl;
-  } else {
-    std::cout << corpora.front() << ": " << count(shards) << " shards, " << count(tokens)
-              << " tokens, every digest is right; " << object["digest"].get<std::string>()
-              << std::endl;
+    print_verification(
+        {{"corpus", folder}, {"digest", digest}, {"shards", shards}, {"tokens", tokens}}, bad);
   }
+  require_sound(folder, bad, shards);
+  console.line(folder + ": " + count(shards) + " shards, " + count(tokens) +
+               " tokens, every digest is right; " + digest);
 }
 
 void head(const Words& corpora, const CommandLine& line) {

@@ -191,6 +191,36 @@ class Corpora(tupelo_runs.RunTest):
             self.assert_error(result, CORRUPT, "broken.hdf5")
             self.assertFalse((self.folder / "none").exists())
 
+    def test_parts_of_a_split_appear_together_or_not_at_all(self):
+        self.prepared("whole", shard_tokens=3000)
+        occupied = self.folder / "piece-00002-of-00003"
+        occupied.mkdir()
+        (occupied / "mine").write_text("kept")
+        words = ("corpus", "split", self.folder / "whole", "--parts", 3, "--output", self.folder / "piece")
+        self.assert_error(self.tupelo(*words, expect=USAGE), USAGE, occupied.name, "force")
+        self.assertEqual([path.name for path in self.folder.glob("*piece-0*")], [occupied.name])
+        self.assertEqual((occupied / "mine").read_text(), "kept")
+
+    def test_verify_names_every_bad_shard(self):
+        self.prepared("rotten", shard_tokens=3000, held_out="10%")
+        shards = sorted((self.folder / "rotten" / "train").glob("*.h5"))
+        self.assertGreaterEqual(len(shards), 4)
+        content = bytearray(shards[1].read_bytes())
+        content[len(content) // 2] ^= 1
+        shards[1].write_bytes(content)
+        result = self.tupelo("corpus", "verify", self.folder / "rotten", expect=CORRUPT)
+        self.assert_error(result, CORRUPT, shards[1].name, "damaged")
+        shards[3].unlink()
+        (held_out,) = (self.folder / "rotten").glob("held*/*.h5")
+        held_out.write_bytes(b"")
+        result = self.tupelo("corpus", "verify", self.folder / "rotten", expect=CORRUPT)
+        self.assert_error(result, CORRUPT, "3 of ", shards[1].name, shards[3].name, held_out.name, "is missing")
+        self.assertNotIn(shards[0].name, result.stderr)
+        told = json.loads(self.tupelo("corpus", "verify", self.folder / "rotten", "--json", expect=CORRUPT).stdout)
+        self.assertFalse(told["verified"])
+        self.assertEqual([bad["file"].split("/")[1] for bad in told["bad_shards"]],
+                         [shards[1].name, shards[3].name, held_out.name])
+
     def test_corpus_errors(self):
         for words, parts in ((("corpus",), ("action",)), (("corpus", "merg", "x"), ("merge",)),
                              (("corpus", "verify"), ("folder",)),
