@@ -51,6 +51,14 @@ Share share_of(std::int64_t global_batch, int rank, int world_size) {
   return {r * rows / ranks, (r + 1) * rows / ranks};
 }
 
+void lock_pages(Batch& batch) {
+  for (torch::Tensor* tensor :
+       {&batch.input_ids, &batch.attention_mask, &batch.documents, &batch.masked_positions,
+        &batch.labels, &batch.pair_rows, &batch.pair_labels}) {
+    if (tensor->defined()) *tensor = tensor->pin_memory();
+  }
+}
+
 }  // namespace
 
 struct BatchStream::State {
@@ -58,6 +66,7 @@ struct BatchStream::State {
   const DataOptions options;
   const std::shared_ptr<const SampleOrder> order;
   const int rank, world_size;
+  const bool page_locked;
 
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -77,12 +86,13 @@ struct BatchStream::State {
   std::jthread producer;  // last, so that it ends before what it uses
 
   State(const std::vector<const ShardedCorpus*>& opened, const DataOptions& chosen,
-        std::shared_ptr<const SampleOrder> order_of_rows, int own_rank, int ranks)
+        std::shared_ptr<const SampleOrder> order_of_rows, int own_rank, int ranks, bool locks_pages)
       : corpora(opened),
         options(chosen),
         order(std::move(order_of_rows)),
         rank(own_rank),
         world_size(ranks),
+        page_locked(locks_pages),
         permutations(opened.size()),
         reader(*order) {}
 
@@ -126,6 +136,7 @@ struct BatchStream::State {
         rows.push_back(row_of(step, i));
       }
       batches.push_back(make_batch(sources(step.phase), options, rows));
+      if (page_locked) lock_pages(batches.back());
     }
     return batches;
   }
@@ -182,7 +193,7 @@ struct BatchStream::State {
 
 BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
                          const DataOptions& options, std::shared_ptr<const SampleOrder> order,
-                         int rank, int world_size, std::int64_t first_step) {
+                         int rank, int world_size, std::int64_t first_step, bool page_locked) {
   check_settings(options, *order, rank, world_size, first_step);
   TORCH_CHECK(order->corpora() == corpora.size(), "an order of other corpora");
   for (std::size_t i = 0; i < corpora.size(); ++i) {
@@ -190,7 +201,8 @@ BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
     if (options.sentence_pairs) require_sentence_starts(corpora[i]->info());
     if (order->plan(0, i).rows() == 0) throw CorpusError("the corpus has no rows in this split");
   }
-  state_ = std::make_unique<State>(corpora, options, std::move(order), rank, world_size);
+  state_ =
+      std::make_unique<State>(corpora, options, std::move(order), rank, world_size, page_locked);
   state_->producer = std::jthread([state = state_.get(), first_step](std::stop_token stop) {
     state->produce(stop, first_step);
   });

@@ -67,12 +67,13 @@ Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& optio
 // is needed to resume.
 class BatchStream {
  public:
-  // The corpora must outlive the stream; `order` is that of their documents under `options`. Throws
-  // std::invalid_argument on settings out of range (including fewer rows per step than ranks) and
-  // CorpusError when a corpus has no row.
+  // The corpora must outlive the stream; `order` is that of their documents under `options`. With
+  // `page_locked` (which needs a CUDA device) tensors are in memory that a device copies from while
+  // the host goes on. Throws std::invalid_argument on settings out of range (including fewer rows
+  // per step than ranks) and CorpusError when a corpus has no row.
   BatchStream(const std::vector<const ShardedCorpus*>& corpora, const DataOptions& options,
               std::shared_ptr<const SampleOrder> order, int rank, int world_size,
-              std::int64_t first_step);
+              std::int64_t first_step, bool page_locked = false);
   ~BatchStream();
 
   // The rank's micro-batches of the next step; at least one. One consumer thread. Rethrows what

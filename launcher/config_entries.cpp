@@ -230,6 +230,10 @@ std::vector<ConfigEntry> train_entries() {
       flag(
           "train.overlap", [](auto& c) -> auto& { return c.train.overlap; },
           "reduce gradients while backward still runs"),
+      flag(
+          "train.deterministic", [](auto& c) -> auto& { return c.train.deterministic; },
+          "on CUDA devices, only kernels whose results are the same bits run after run, and an "
+          "error where there are none; processors need nothing for that"),
       choice<>(
           "train.device", [](auto& c) -> auto& { return c.train.device; },
           words({"auto", "cpu", "cuda"}), "where to compute"),

@@ -20,7 +20,7 @@ inline BatchLosses batch_losses(RobertaForMaskedLm& model, const Batch& batch,
   };
   const torch::Tensor input_ids = to_device(batch.input_ids);
   const TokenLayout layout = batch.documents.defined()
-                                 ? TokenLayout::packed(to_device(batch.documents))
+                                 ? TokenLayout::packed(batch.documents, device)
                                  : TokenLayout::rows(input_ids, to_device(batch.attention_mask));
   const torch::Tensor hidden = model.hidden_states(input_ids, layout);  // [B,T,H]
   BatchLosses losses;

@@ -9,6 +9,7 @@
 #include "launcher/agreement.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/determinism.h"
 #include "launcher/extension_options.h"
 #include "launcher/initial_weights.h"
 #include "launcher/network_choice.h"
@@ -288,6 +289,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   }
   require_same(control, session.runtime().hosts(), setting_facts(builder.config()));
   const TrainOptions& train = builder.config().train;
+  if (train.deterministic) require_determinism();
   session.configure(train.device, static_cast<int>(train.threads),
                     static_cast<int>(train.timeout_seconds), train.collectives,
                     train.shard_optimizer);

@@ -10,6 +10,8 @@
 #include "launcher/initial_weights.h"
 #include "launcher/memory_forecast.h"
 #include "launcher/model_parameters.h"
+#include "launcher/peak_memory.h"
+#include "launcher/profiler_range.h"
 #include "launcher/stop_signal.h"
 #include "launcher/value_text.h"
 
@@ -197,6 +199,8 @@ void Trainer::count_waits(StepRecord& step) {
 void Trainer::record(StepRecord step) {
   if (!is_logged() && !step.skipped) return;
   count_waits(step);
+  const auto peak = static_cast<double>(peak_memory_bytes(context_.device));
+  step.peak_memory_bytes = static_cast<std::int64_t>(context_.communicator.max(peak));
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
   log_.step(progress(), step, order_->epochs_after(step_), masks_hash);
 }
@@ -219,6 +223,7 @@ void Trainer::swap_average() {
 }
 
 void Trainer::validate_now() {
+  const ProfilerRange range("validation");
   const double started = now_seconds();
   const std::vector<Evaluation> results = evaluations();
   std::optional<Evaluation> of_average;

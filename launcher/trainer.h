@@ -32,6 +32,7 @@
 
 namespace tupelo {
 
+struct BatchLosses;
 class Communicator;
 class Console;
 class InitialWeights;
@@ -109,8 +110,11 @@ class Trainer {
   };
   Upcoming& upcoming();
   void use(const std::vector<Batch>& micro_batches);
-  void accumulate(std::vector<Batch>& micro_batches, const Counts& counts, StepRecord& step);
-  bool update(StepRecord& step);
+  BatchLosses forward(const Batch& batch);
+  torch::Tensor accumulate(std::vector<Batch>& micro_batches, const Counts& counts);
+  void clip(StepRecord& step);
+  void read_losses(const torch::Tensor& sums, const Counts& counts, StepRecord& step) const;
+  bool update(const StepRecord& step);
   void skip(const StepRecord& step);
   void close_epochs();
   void log_epochs(std::size_t corpus, const std::vector<Ledger::ClosedEpoch>& closed);

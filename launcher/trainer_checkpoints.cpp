@@ -10,6 +10,7 @@
 #include "launcher/console.h"
 #include "launcher/initial_weights.h"
 #include "launcher/model_loading.h"
+#include "launcher/profiler_range.h"
 #include "launcher/trainer.h"
 #include "launcher/value_text.h"
 
@@ -94,6 +95,7 @@ std::vector<EpochCounts> Trainer::unfinished_epochs() {
 }
 
 void Trainer::save() {
+  const ProfilerRange range("save");
   require_equal_replicas();
   RunState state = current_state();
   Communicator& communicator = context_.communicator;

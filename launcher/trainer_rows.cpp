@@ -12,7 +12,8 @@ void Trainer::open_batches() {
   const Communicator& communicator = context_.communicator;
   together(context_.communicator, [&] {
     batches_ = std::make_unique<BatchStream>(context_.corpora, context_.config.data, order_,
-                                             communicator.rank(), communicator.world_size(), step_);
+                                             communicator.rank(), communicator.world_size(), step_,
+                                             context_.device.is_cuda());
   });
   recorded_waits_ = {};
 }

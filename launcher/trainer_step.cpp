@@ -6,6 +6,7 @@
 #include "launcher/agreement.h"
 #include "launcher/console.h"
 #include "launcher/device_batch.h"
+#include "launcher/profiler_range.h"
 #include "launcher/stop_signal.h"
 #include "launcher/trainer.h"
 #include "launcher/value_text.h"
@@ -30,26 +31,36 @@ std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t step, int rank,
   return mixed;
 }
 
-// Over the micro-batches of a step; stays on the device until it is asked for.
+// What is summed over the micro-batches of a step, and then over ranks. It stays on the device: the
+// host goes on while it is computed.
 class LossSums {
  public:
-  void add(const torch::Tensor& loss, const torch::Tensor& correct) {
-    const torch::Tensor detached = loss.detach().to(torch::kDouble);
-    loss_ = loss_.defined() ? loss_ + detached : detached;
-    correct_ = correct_.defined() ? correct_ + correct : correct;
+  explicit LossSums(torch::Device device)
+      : sums_(torch::zeros({kCount}, torch::TensorOptions(torch::kDouble).device(device))) {}
+
+  // Loss and number of right predictions of masked tokens; the same of sentence pairs.
+  void add_masked_lm(const MaskedLmOutput& output) { add(0, output.loss_sum, output.correct); }
+  void add_sentence_order(const SentenceOrderOutput& output) {
+    add(2, output.loss_sum, output.correct);
   }
-  double loss() const { return loss_.defined() ? loss_.item<double>() : 0; }
-  double correct() const {
-    return correct_.defined() ? static_cast<double>(correct_.item<std::int64_t>()) : 0;
-  }
+  torch::Tensor tensor() const { return sums_; }  // [4] float64
 
  private:
-  torch::Tensor loss_, correct_;
+  static constexpr std::int64_t kCount = 4;
+
+  void add(std::int64_t first, const torch::Tensor& loss, const torch::Tensor& correct) {
+    const torch::NoGradGuard no_gradients;
+    sums_.select(0, first).add_(loss.detach());
+    sums_.select(0, first + 1).add_(correct);
+  }
+
+  torch::Tensor sums_;
 };
 
 }  // namespace
 
 StepRecord Trainer::train_step() {
+  const ProfilerRange range("step");
   StepRecord step;
   upcoming();
   Upcoming now = std::move(*upcoming_);
@@ -58,8 +69,10 @@ StepRecord Trainer::train_step() {
   const Counts& counts = now.counts;
   step.masked_tokens = static_cast<std::int64_t>(counts.masked);
   step.tokens = static_cast<std::int64_t>(counts.tokens);
-  accumulate(now.micro_batches, counts, step);
   step.learning_rate = schedule_(step_ - 1);
+  const torch::Tensor sums = accumulate(now.micro_batches, counts);
+  clip(step);
+  read_losses(sums, counts, step);
   step.skipped = !update(step);
   tokens_ += step.tokens;
   return step;
@@ -68,6 +81,7 @@ StepRecord Trainer::train_step() {
 // The next step's batches, and what ranks have to agree on about it, once.
 Trainer::Upcoming& Trainer::upcoming() {
   if (upcoming_) return *upcoming_;
+  const ProfilerRange range("next batches");
   upcoming_.emplace();
   try {
     upcoming_->micro_batches = batches_->next();
@@ -97,47 +111,64 @@ void Trainer::use(const std::vector<Batch>& micro_batches) {
   }
 }
 
-void Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts,
-                         StepRecord& step) {
+BatchLosses Trainer::forward(const Batch& batch) {
+  const ProfilerRange range("forward");
+  return batch_losses(*model_, batch, context_.device);
+}
+
+// Gradients; returns LossSums::tensor(), over all ranks. On a device the host does not wait.
+torch::Tensor Trainer::accumulate(std::vector<Batch>& micro_batches, const Counts& counts) {
   Communicator& communicator = context_.communicator;
   const double masked = std::max(counts.masked, 1.0), pairs = std::max(counts.pairs, 1.0);
   GradientReducer& reducer = trained_->reducer();
   reducer.zero();
-  LossSums masked_lm, sentence_order;
+  LossSums sums(context_.device);
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     reducer.overlap(context_.config.train.overlap && i + 1 == micro_batches.size());
     torch::manual_seed(dropout_seed(context_.config.data.seed, step_, communicator.rank(), i));
-    const BatchLosses losses = batch_losses(*model_, micro_batches[i], context_.device);
+    const BatchLosses losses = forward(micro_batches[i]);
     torch::Tensor loss = losses.masked_lm.loss_sum / masked;
-    masked_lm.add(losses.masked_lm.loss_sum, losses.masked_lm.correct);
+    sums.add_masked_lm(losses.masked_lm);
     if (losses.sentence_order) {
       const double weight = context_.config.objective.sop_weight / pairs;
       loss = loss + weight * losses.sentence_order->loss_sum;
-      sentence_order.add(losses.sentence_order->loss_sum, losses.sentence_order->correct);
+      sums.add_sentence_order(*losses.sentence_order);
     }
     if (scaler_) loss = loss * scaler_->scale();
+    const ProfilerRange range("backward");
     loss.backward();
   }
+  const ProfilerRange range("reduce");
   reducer.finish();
   if (scaler_) trained_->divide_gradients(scaler_->scale());
-  const auto sums = communicator.sum(std::vector<double>{
-      masked_lm.loss(), masked_lm.correct(), sentence_order.loss(), sentence_order.correct()});
-  step.loss = sums[0] / masked;
-  step.masked_accuracy = sums[1] / masked;
-  if (context_.config.data.sentence_pairs) {
-    const std::int64_t rows = order_->step(step_ - 1).global_batch;
-    step.sentence_order =
-        sentence_order_figures(sums[2], sums[3], counts.pairs, static_cast<double>(rows));
-  }
+  communicator.all_reduce(sums.tensor())->wait();
+  return sums.tensor();
 }
 
-bool Trainer::update(StepRecord& step) {
+// Of a device, the norm is the first thing in a step that the host waits for.
+void Trainer::clip(StepRecord& step) {
+  const ProfilerRange range("clip");
   if (is_logged() && !position_masters_.empty()) {  // measured only
     step.position_grad_norm =
         clip_global_norm(position_masters_, /*max_norm=*/0, trained_->exchange());
   }
   step.grad_norm =
       clip_global_norm(masters_, context_.config.optim.clip_norm, trained_->exchange());
+}
+
+void Trainer::read_losses(const torch::Tensor& sums, const Counts& counts, StepRecord& step) const {
+  const torch::Tensor on_host = sums.cpu();
+  const auto sum = on_host.accessor<double, 1>();
+  const double masked = std::max(counts.masked, 1.0);
+  step.loss = sum[0] / masked;
+  step.masked_accuracy = sum[1] / masked;
+  if (!context_.config.data.sentence_pairs) return;
+  const std::int64_t rows = order_->step(step_ - 1).global_batch;
+  step.sentence_order =
+      sentence_order_figures(sum[2], sum[3], counts.pairs, static_cast<double>(rows));
+}
+
+bool Trainer::update(const StepRecord& step) {
   const bool finite = std::isfinite(step.loss) && std::isfinite(step.grad_norm) &&
                       (!step.sentence_order || std::isfinite(step.sentence_order->loss));
   if (!context_.communicator.all_agree(finite)) {
@@ -146,11 +177,12 @@ bool Trainer::update(StepRecord& step) {
   }
   skipped_in_a_row_ = 0;
   if (scaler_) scaler_->finite();
+  // First what ranks exchange before the next forward pass: it would wait for what publish() sends,
+  // and on a device for the update as well, which runs while the host goes on.
+  if (step_ < last_step_) upcoming();
+  const ProfilerRange range("update");
   optimizer_->step(step.learning_rate, step_);
   if (average_) average_->update();
-  // First what ranks exchange before the next forward pass, which else would wait for all that
-  // publish() sends.
-  if (step_ < last_step_) upcoming();
   trained_->publish();
   return true;
 }

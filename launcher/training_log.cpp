@@ -40,6 +40,7 @@ void TrainingLog::step(const RunProgress& progress, const StepRecord& step, doub
                                      {"tokens_per_second", rate},
                                      {"loader_wait_ms", step.loader_wait_ms},
                                      {"loader_late_steps", step.loader_late_steps},
+                                     {"peak_memory_bytes", step.peak_memory_bytes},
                                      {"masks_hash", hex_text(masks_hash)}};
     if (step.sentence_order) object.update(sentence_order_json(*step.sentence_order));
     if (step.position_grad_norm) object["position_grad_norm"] = *step.position_grad_norm;

@@ -30,7 +30,8 @@ struct StepRecord {
   // steps did, summed over ranks (BatchStream::waits).
   double loader_wait_ms = 0;
   std::int64_t loader_late_steps = 0;
-  bool skipped = false;  // loss or gradient was not finite: no update
+  std::int64_t peak_memory_bytes = 0;  // so far, of the rank that used most; when logged
+  bool skipped = false;                // loss or gradient was not finite: no update
 };
 
 // How far a run has come.

@@ -52,7 +52,13 @@ std::vector<std::vector<Document>> by_length(const std::vector<Document>& docume
   return result;
 }
 
-SequenceBatch sequence_batch(const std::vector<Document>& documents, torch::Device device) {
+// In page-locked memory first, from which a device copies while the host goes on.
+Tensor moved(const Tensor& tensor, torch::Device device) {
+  return device.is_cuda() ? tensor.pin_memory().to(device, /*non_blocking=*/true) : tensor;
+}
+
+// On the host.
+SequenceBatch sequence_batch(const std::vector<Document>& documents) {
   SequenceBatch batch;
   bool padding = false;
   for (const Document& document : documents) {
@@ -71,8 +77,8 @@ SequenceBatch sequence_batch(const std::vector<Document>& documents, torch::Devi
       padding = padding || !real[i][t];
     }
   }
-  batch.tokens = tokens.to(device);
-  batch.admissible = padding ? admissible.to(device) : Tensor();
+  batch.tokens = tokens;
+  batch.admissible = padding ? admissible : Tensor();
   return batch;
 }
 
@@ -99,20 +105,19 @@ TokenLayout TokenLayout::rows(const Tensor& input_ids, const Tensor& attention_m
   return layout;
 }
 
-TokenLayout TokenLayout::packed(const Tensor& documents) {
+TokenLayout TokenLayout::packed(const Tensor& documents, torch::Device device) {
   TORCH_CHECK(documents.dim() == 2, "documents must be [B,T]");
   TokenLayout layout(0);
-  const torch::Device device = documents.device();
   const Tensor numbers = documents.to(at::kCPU, at::kLong).contiguous();
-  layout.real_ = documents.ge(0);
+  layout.real_ = moved(numbers.ge(0), device);
   std::int64_t first_kept = 0;
   Tensor positions = at::zeros(numbers.sizes(), at::kLong);
   std::vector<Tensor> kept, place;
   for (const auto& members : by_length(documents_of(numbers))) {
-    const SequenceBatch batch = sequence_batch(members, device);
+    SequenceBatch batch = sequence_batch(members);
     layout.longest_ = std::max(layout.longest_, batch.longest);
     const std::int64_t slots = batch.tokens.numel();
-    Tensor inside = at::arange(slots, documents.options().dtype(at::kLong));
+    Tensor inside = at::arange(slots, at::kLong);
     Tensor target = batch.tokens.flatten();
     if (batch.admissible.defined()) {
       const Tensor real = batch.admissible.flatten();
@@ -121,14 +126,16 @@ TokenLayout TokenLayout::packed(const Tensor& documents) {
     }
     kept.push_back(inside + first_kept);
     place.push_back(target);
-    positions.view(-1).index_put_({target.cpu()}, inside.cpu().remainder(batch.longest));
+    positions.view(-1).index_put_({target}, inside.remainder(batch.longest));
     first_kept += slots;
+    batch.tokens = moved(batch.tokens, device);
+    if (batch.admissible.defined()) batch.admissible = moved(batch.admissible, device);
     layout.batches_.push_back(batch);
   }
   TORCH_CHECK(!kept.empty(), "a packed batch without any document");
-  layout.kept_ = at::cat(kept);
-  layout.place_ = at::cat(place);
-  layout.positions_ = positions.to(device);
+  layout.kept_ = moved(at::cat(kept), device);
+  layout.place_ = moved(at::cat(place), device);
+  layout.positions_ = moved(positions, device);
   return layout;
 }
 

@@ -23,8 +23,12 @@ class TokenLayout {
   // Every row is a sequence; attention_mask [B,T] bool or undefined (no padding).
   static TokenLayout rows(const torch::Tensor& input_ids, const torch::Tensor& attention_mask);
   // documents [B,T] int64: equal numbers >= 0 side by side in a row are a document, negative is
-  // padding, anywhere. No position of another document is ever seen.
-  static TokenLayout packed(const torch::Tensor& documents);
+  // padding, anywhere. No position of another document is ever seen. Worked out on the host: a
+  // layout for a device, whose tensors it then holds, waits for none when `documents` are there.
+  static TokenLayout packed(const torch::Tensor& documents, torch::Device device);
+  static TokenLayout packed(const torch::Tensor& documents) {
+    return packed(documents, documents.device());
+  }
 
   std::int64_t longest() const { return longest_; }
   // [B,T] int64, counted from 0 within each sequence; undefined for rows(): the column.

@@ -162,7 +162,7 @@ MUTATIONS = {
         ("model/attention_operands.cpp", "at_least_16 ? 16.0 : 2.0", "at_least_16 ? 2.0 : 2.0"),
     ],
     "packed documents": [
-        ("model/token_layout.cpp", "inside.cpu().remainder(batch.longest)", "inside.cpu()"),
+        ("model/token_layout.cpp", "inside.remainder(batch.longest)", "inside"),
         ("model/token_layout.cpp", "column == 0 || at[row][column - 1] != number", "column == 0"),
     ],
     "recompute": [

@@ -8,7 +8,8 @@ import xml.etree.ElementTree
 import tupelo_runs
 
 EXPECTED_KEYS = ["step", "epoch", "loss", "masked_accuracy", "masked_tokens", "learning_rate",
-                 "grad_norm", "tokens", "tokens_per_second", "loader_wait_ms", "loader_late_steps"]
+                 "grad_norm", "tokens", "tokens_per_second", "loader_wait_ms", "loader_late_steps",
+                 "peak_memory_bytes"]
 
 
 class Commands(tupelo_runs.RunTest):
@@ -33,6 +34,9 @@ class Commands(tupelo_runs.RunTest):
                 self.assertIn(key, record)
             self.assertEqual(record["loader_late_steps"] == 0, record["loader_wait_ms"] == 0)
             self.assertLessEqual(record["loader_late_steps"], 1)  # a record for each step
+            self.assertGreater(record["peak_memory_bytes"], 10 << 20)
+        peaks = [record["peak_memory_bytes"] for record in steps]
+        self.assertEqual(peaks, sorted(peaks))
         self.assertLess(steps[-1]["loss"], steps[0]["loss"] - 0.3)
         validations = tupelo_runs.records(self.run_folder, "validation")
         self.assertEqual([record["step"] for record in validations], [50, 100, 150])

@@ -26,6 +26,12 @@ class SplitEquality(tupelo_runs.RunTest):
         self.train("accumulated", train__micro_batch=3, **self.steps)
         self.check("accumulated")
 
+    def test_processors_compute_the_same_with_deterministic_kernels_alone(self):
+        self.train("as-it-is", ranks=2, data__packing="packed", **self.steps)
+        self.train("deterministic", ranks=2, data__packing="packed", train__deterministic="true", **self.steps)
+        self.assertEqual(tupelo_runs.losses(self.folder / "as-it-is"),
+                         tupelo_runs.losses(self.folder / "deterministic"))
+
     def test_overlap_changes_no_bit(self):
         self.train("overlap", ranks=2, **self.steps)
         self.train("no-overlap", ranks=2, train__overlap="false", **self.steps)
