@@ -35,7 +35,7 @@ def kept_by_prepare(arguments, reviews):
     text = arguments.work / "reviews.txt"
     text.write_text("".join(review + "\n" for review in reviews), encoding="utf-8")
     printed = subprocess.run([arguments.program, "prepare", "--input", text, "--format", "lines", "--output",
-                              arguments.work / "unique", "--train-vocab", "3000", "--clean", "--keep", *OTHER_RULES,
+                              arguments.work / "unique", "--vocab", arguments.corpus, "--clean", "--keep", *OTHER_RULES,
                               "--json"], check=True, stdout=subprocess.PIPE).stdout
     return json.loads(printed)["documents"]
 
