@@ -127,9 +127,15 @@ class Classifier {
 
 class FineTuning {
  public:
-  FineTuning(const Arguments& arguments, RobertaForMaskedLm& encoder)
+  // `fingerprint`: of the tokenizer that the encoder knows.
+  FineTuning(const Arguments& arguments, RobertaForMaskedLm& encoder,
+             const std::string& fingerprint)
       : arguments_(arguments), encoder_(encoder), rows_(arguments.number("--rows")) {
     const auto tokenizer = ShardedCorpus::load_tokenizer(arguments.text("--corpus"));
+    if (tokenizer->fingerprint() != fingerprint) {
+      throw std::invalid_argument("the run was trained with another tokenizer than that of " +
+                                  arguments.text("--corpus"));
+    }
     const auto tokens = static_cast<std::size_t>(
         std::min(arguments.number("--tokens"), encoder.options().max_positions));
     Labels labels;
@@ -217,7 +223,7 @@ void run(const Arguments& arguments) {
     throw std::invalid_argument("--weights are pretrained or random");
   }
   if (anew) saved.model->initialize(static_cast<std::uint64_t>(arguments.number("--seed")));
-  FineTuning fine_tuning(arguments, *saved.model);
+  FineTuning fine_tuning(arguments, *saved.model, saved.state.tokenizer_fingerprint);
   const double accuracy = fine_tuning.run();
   std::printf(arguments.json() ? "{\"bench\": \"classify\", \"weights\": \"%s\", \"train\": %zu, "
                                  "\"test\": %zu, \"accuracy\": %.4f}\n"

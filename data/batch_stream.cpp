@@ -51,10 +51,10 @@ Share share_of(std::int64_t global_batch, int rank, int world_size) {
   return {r * rows / ranks, (r + 1) * rows / ranks};
 }
 
+// All but documents, which the host makes a TokenLayout of.
 void lock_pages(Batch& batch) {
-  for (torch::Tensor* tensor :
-       {&batch.input_ids, &batch.attention_mask, &batch.documents, &batch.masked_positions,
-        &batch.labels, &batch.pair_rows, &batch.pair_labels}) {
+  for (torch::Tensor* tensor : {&batch.input_ids, &batch.attention_mask, &batch.masked_positions,
+                                &batch.labels, &batch.pair_rows, &batch.pair_labels}) {
     if (tensor->defined()) *tensor = tensor->pin_memory();
   }
 }

@@ -57,9 +57,9 @@ struct ShardSummary {
 };
 
 // Read-only view of one split. Whatever is read has been compared with its checksum; what is
-// damaged, or was changed since it was opened, is a CorpusError that names the file. An error that
-// is a shard's own, and not one of the process (such as too many open files), is a BadShard as
-// well. Any thread may call const members.
+// damaged, or was changed since it was opened, is a CorpusError that names the file. An error of
+// opening or reading a shard that is not the process's own (such as too many open files) is a
+// BadShard as well. Any thread may call const members.
 // Documents are numbered through the shards in order, from 0; token offsets count from the start of
 // a document.
 class ShardedCorpus {

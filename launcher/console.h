@@ -12,6 +12,8 @@ namespace tupelo {
 class Console {
  public:
   explicit Console(bool silent);
+  ~Console() { clear_progress(); }  // an error may be told next
+  Console(const Console&) = delete;
 
   void line(const std::string& text);    // standard output
   void notice(const std::string& text);  // standard error

@@ -158,16 +158,19 @@ void tell_archive(const std::string& archive, const ArchiveReport& report, const
 
 struct BadShardFound {
   std::string file, sentence;
+  ExitCode code;
   std::exception_ptr error;
 };
 
-// What is wrong with the shard itself.
+// What is wrong with the shard itself, not with what the index says of it.
 std::optional<BadShardFound> problem_of(const ShardedCorpus& corpus, std::size_t shard) {
   try {
     corpus.verify_shard(shard);
   } catch (const std::exception& error) {
-    if (dynamic_cast<const BadShard*>(&error) == nullptr) throw;
-    return BadShardFound{corpus.shards()[shard].file, sentence_of(error), std::current_exception()};
+    const bool is_bad = dynamic_cast<const BadShard*>(&error) != nullptr;
+    if (!is_bad || corpus.shard_has_its_digest(shard)) throw;
+    return BadShardFound{corpus.shards()[shard].file, sentence_of(error), exit_code_of(error),
+                         std::current_exception()};
   }
   return std::nullopt;
 }
@@ -181,14 +184,13 @@ void print_verification(ordered_json object, const std::vector<BadShardFound>& b
   std::cout << object.dump(1) << std::endl;
 }
 
-void require_sound(const std::string& folder, const std::vector<BadShardFound>& bad,
-                   std::size_t shards) {
-  if (bad.empty()) return;
+[[noreturn]] void throw_bad(const std::string& folder, const std::vector<BadShardFound>& bad,
+                            std::size_t shards) {
   if (bad.size() == 1) std::rethrow_exception(bad.front().error);
   std::string text = folder + ": " + count(bad.size()) + " of " + count(shards) + " shards are bad";
   const char* separator = ": ";
   for (const BadShardFound& found : bad) text += std::exchange(separator, "; ") + found.sentence;
-  throw CorpusError(text);
+  throw AgreedError(bad.front().code, text);
 }
 
 }  // namespace
@@ -218,13 +220,13 @@ void verify(const Words& corpora, const CommandLine& line) {
       progress(++done, shards);
     }
   }
-  ShardedCorpus::load_tokenizer(folder);
+  if (bad.empty()) ShardedCorpus::load_tokenizer(folder);
   const std::string& digest = train.info().digest;
   if (line.has("json")) {
     print_verification(
         {{"corpus", folder}, {"digest", digest}, {"shards", shards}, {"tokens", tokens}}, bad);
   }
-  require_sound(folder, bad, shards);
+  if (!bad.empty()) throw_bad(folder, bad, shards);
   console.line(folder + ": " + count(shards) + " shards, " + count(tokens) +
                " tokens, every digest is right; " + digest);
 }

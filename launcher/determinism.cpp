@@ -8,7 +8,7 @@ namespace tupelo {
 
 void require_determinism() {
   constexpr int kKeep = 0;
-  // Of the two that cuBLAS documents as reproducible, the one with room for more streams.
+  // Of the two that cuBLAS documents as reproducible, the one with larger buffers.
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", kKeep);
   ::setenv("NCCL_ALGO", "Ring", kKeep);
   ::setenv("NCCL_NVLS_ENABLE", "0", kKeep);

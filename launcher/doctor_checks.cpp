@@ -153,7 +153,7 @@ Finding check_limits(const Reports& reports) {
   if (space.address_bytes != kUnlimited) {
     return {"limits", Result::kWarning,
             "a process may address " + size_text(space.address_bytes) + on_host(space),
-            "corpora are mapped into memory: ulimit -v unlimited"};
+            "a model and its buffers may need more: ulimit -v unlimited"};
   }
   if (const auto* locked = first_such(reports, [](const auto& report) {
         return report.infiniband && report.locked_bytes != kUnlimited;

@@ -263,9 +263,9 @@ std::string bit_differences(const RunState& saved, const RunState& current) {
           std::to_string(current.world_size));
   compare("threads per rank", std::to_string(saved.threads), std::to_string(current.threads));
   const RunConfig saved_config = config_of(saved), current_config = config_of(current);
-  for (const char* key : {"train.precision", "train.reduce-precision", "train.shard-optimizer",
-                          "train.least-loss-scale", "train.most-loss-scale",
-                          "train.loss-scale-window", "train.deterministic"}) {
+  for (const char* key :
+       {"train.precision", "train.reduce-precision", "train.shard-optimizer",
+        "train.least-loss-scale", "train.most-loss-scale", "train.loss-scale-window"}) {
     compare(key, entry_value(saved_config, key), entry_value(current_config, key));
   }
   compare("LibTorch", saved.torch_version, current.torch_version);

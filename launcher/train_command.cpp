@@ -1,3 +1,5 @@
+#include <ATen/Context.h>
+
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -135,9 +137,11 @@ void introduce(const ConfigBuilder& builder, const OpenCorpora& corpora, Session
         grouped(static_cast<std::int64_t>(corpora.train[i].tokens())) + " tokens; held out " +
         grouped(static_cast<std::int64_t>(corpora.held_out[i].tokens())) + " tokens");
   }
-  console.line("ranks     " + std::to_string(session.runtime().world_size()) + " (" +
-               session.data().route() + ", " + session.device().str() + ", " +
-               std::to_string(session.threads()) + " threads each)");
+  console.line(
+      "ranks     " + std::to_string(session.runtime().world_size()) + " (" +
+      session.data().route() + ", " + session.device().str() + ", " +
+      std::to_string(session.threads()) + " threads each" +
+      (at::globalContext().deterministicAlgorithms() ? ", deterministic kernels alone" : "") + ")");
   if (session.runtime().world_size() > 1) {
     std::string heading = "hosts     ";
     for (const std::string& line :

@@ -1,5 +1,6 @@
 #include "launcher/trainer.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -200,7 +201,9 @@ void Trainer::record(StepRecord step) {
   if (!is_logged() && !step.skipped) return;
   count_waits(step);
   const auto peak = static_cast<double>(peak_memory_bytes(context_.device));
-  step.peak_memory_bytes = static_cast<std::int64_t>(context_.communicator.max(peak));
+  // What the system tells of a peak wavers by some pages.
+  peak_memory_ = std::max(peak_memory_, static_cast<std::int64_t>(context_.communicator.max(peak)));
+  step.peak_memory_bytes = peak_memory_;
   const std::uint64_t masks_hash = context_.communicator.sum(masks_hash_);
   log_.step(progress(), step, order_->epochs_after(step_), masks_hash);
 }

@@ -172,6 +172,7 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   std::int64_t tokens_ = 0;
   std::int64_t skipped_steps_ = 0;
+  std::int64_t peak_memory_ = 0;  // bytes, of any rank
   int skipped_in_a_row_ = 0;
   std::uint64_t masks_hash_ = 0;  // this rank's share; rank 0 also carries what a checkpoint held
 };

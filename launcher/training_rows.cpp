@@ -56,7 +56,7 @@ void TrainingRows::note_bad_shard(const Communicator& communicator, Found& found
   } catch (const std::exception& error) {
     const auto* bad = dynamic_cast<const BadShard*>(&error);
     if (bad == nullptr) throw;
-    if (most_bad_shards_ > 0) {
+    if (most_bad_shards_ > 0 && dynamic_cast<const CorpusError*>(&error) != nullptr) {
       const ShardPlace place = place_of(bad->shard());
       if (place.corpus.shard_has_its_digest(place.index)) throw;
     }

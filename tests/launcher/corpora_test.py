@@ -3,10 +3,11 @@
 import gzip
 import json
 import pathlib
+import shutil
 
 import tupelo_runs
 
-USAGE, CORRUPT = 2, 3
+USAGE, CORRUPT, STORAGE = 2, 3, 74
 DICTIONARY = "研究 100 v\n研究生 50 n\n生命 80 n\n起源 60 n\n的 1000 u\n"
 
 
@@ -216,10 +217,19 @@ class Corpora(tupelo_runs.RunTest):
         result = self.tupelo("corpus", "verify", self.folder / "rotten", expect=CORRUPT)
         self.assert_error(result, CORRUPT, "3 of ", shards[1].name, shards[3].name, held_out.name, "is missing")
         self.assertNotIn(shards[0].name, result.stderr)
+        shutil.rmtree(self.folder / "rotten" / "tokenizer")  # would be told of last
         told = json.loads(self.tupelo("corpus", "verify", self.folder / "rotten", "--json", expect=CORRUPT).stdout)
         self.assertFalse(told["verified"])
         self.assertEqual([bad["file"].split("/")[1] for bad in told["bad_shards"]],
                          [shards[1].name, shards[3].name, held_out.name])
+
+    def test_shards_that_the_system_refuses_are_no_damage(self):
+        self.prepared("refused", shard_tokens=3000)
+        for shard in sorted((self.folder / "refused" / "train").glob("*.h5"))[:2]:
+            shard.unlink()
+            shard.symlink_to(shard.name)
+        result = self.tupelo("corpus", "verify", self.folder / "refused", expect=STORAGE)
+        self.assert_error(result, STORAGE, "2 of ", "symbolic links")
 
     def test_corpus_errors(self):
         for words, parts in ((("corpus",), ("action",)), (("corpus", "merg", "x"), ("merge",)),

@@ -28,7 +28,8 @@ class SplitEquality(tupelo_runs.RunTest):
 
     def test_processors_compute_the_same_with_deterministic_kernels_alone(self):
         self.train("as-it-is", ranks=2, data__packing="packed", **self.steps)
-        self.train("deterministic", ranks=2, data__packing="packed", train__deterministic="true", **self.steps)
+        result = self.train("deterministic", ranks=2, data__packing="packed", train__deterministic="true", **self.steps)
+        self.assertIn("deterministic kernels alone", result.stdout)
         self.assertEqual(tupelo_runs.losses(self.folder / "as-it-is"),
                          tupelo_runs.losses(self.folder / "deterministic"))
 
