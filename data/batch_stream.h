@@ -68,9 +68,9 @@ Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& optio
 class BatchStream {
  public:
   // The corpora must outlive the stream; `order` is that of their documents under `options`. With
-  // `page_locked` (which needs a CUDA device) tensors are in memory that a device copies from while
-  // the host goes on. Throws std::invalid_argument on settings out of range (including fewer rows
-  // per step than ranks) and CorpusError when a corpus has no row.
+  // `page_locked` (which needs a CUDA device) all tensors but `documents` are in memory that a
+  // device copies from while the host goes on. Throws std::invalid_argument on settings out of
+  // range (including fewer rows per step than ranks) and CorpusError when a corpus has no row.
   BatchStream(const std::vector<const ShardedCorpus*>& corpora, const DataOptions& options,
               std::shared_ptr<const SampleOrder> order, int rank, int world_size,
               std::int64_t first_step, bool page_locked = false);

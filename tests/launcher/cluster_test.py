@@ -99,6 +99,20 @@ class SameBits(ThreeHosts):
             self.train_over_hosts(f"shared-by-{shards}", 2, train__steps=40, train__shard_optimizer=shards)
             self.assert_close(tupelo_runs.losses(self.folder / f"shared-by-{shards}"), reference, 1e-5)
 
+    def test_recomputing_where_the_ranks_of_a_host_share_the_state(self):
+        for precision in ("fp32", "bf16"):
+            losses = {}
+            for recompute in ("none", "full", "auto:800KiB"):
+                name = f"{precision}-{recompute}".replace(":", "-")
+                done = self.train_over_hosts(name, 2, train__steps=20, train__shard_optimizer="node",
+                                             train__precision=precision, model__recompute=recompute)
+                if recompute.startswith("auto"):
+                    self.assertRegex(done.stdout, r"recompute .*(attention|ffn|full).* \(auto")
+                losses[recompute] = tupelo_runs.losses(self.folder / name)
+                self.assertEqual(len(losses[recompute]), 20)
+            self.assertEqual(losses["none"], losses["full"], precision)
+            self.assertEqual(losses["none"], losses["auto:800KiB"], precision)
+
 
 class LostHosts(ThreeHosts):
     OPTIONS = {"train__steps": 400, "train__save_every": 20, "train__timeout_seconds": 10}
