@@ -5,8 +5,8 @@
     python3 bench/check_scale.py --work check
 
 Measures in turns, --rounds times: what `tupelo doctor` says of each number of ranks, and the step time of a small model,
-by ranks and rows, one thread a rank. Runs of one rank with the fewest and the most rows calibrate the work of a step;
-everything else is predicted. Writes WORK/measured.json, and prints predictions, measurements and errors by
+by ranks, shards and rows, one thread a rank. Three runs of one rank calibrate the work of a step: with the fewest and the most
+rows, and with two micro-batches. Everything else is predicted. Writes WORK/measured.json, and prints predictions, measurements and errors by
 `scale --check`. Wants the machine for itself: how many cores others used meanwhile is printed too. Where that is not to be had,
 --best takes the fastest measurement of each thing instead of the median.
 """
@@ -24,8 +24,9 @@ import sys
 import time
 
 RANKS = (1, 2, 3, 4)
-ROWS = (2, 4, 8)  # of a rank
-CALIBRATING_ROWS = (ROWS[0], ROWS[-1])
+SHARDS = ("none", "node", "world")
+ROWS = (2, 4, 8)  # of a micro-batch
+CALIBRATING = ((ROWS[0], 1), (ROWS[-1], 1), (ROWS[0], 2))  # rows and micro-batches of one rank
 SEQUENCE_LENGTH = 64
 THREADS = 1
 BUCKET_BYTES = 4 << 20
@@ -70,18 +71,19 @@ def make_corpus(arguments, folder):
     return json.loads((corpus / "index.json").read_text())["tokenizer"]["vocab_size"]
 
 
-def step_seconds(arguments, folder, ranks, rows):
+def step_seconds(arguments, folder, ranks, shard, rows, micro_batches):
     """Of each of a run's records but the first, which has the beginning in it."""
     runs = folder / "runs"
     shutil.rmtree(runs, ignore_errors=True)
     settings = dict(SETTINGS, **{"train.steps": arguments.steps, "train.log-every": 2,
-                                 "train.global-batch": ranks * rows, "train.micro-batch": rows})
+                                 "train.global-batch": ranks * rows * micro_batches, "train.micro-batch": rows,
+                                 "train.shard-optimizer": shard})
     settings.update({f"model.{name}": value for name, value in MODEL.items()})
     options = [text for name, value in settings.items() for text in (f"--{name}", value)]
     run([*under_mpirun(ranks), arguments.tupelo, "train", "--corpus", folder / "corpus", "--run", runs, *options])
     records = [json.loads(line) for line in (runs / "metrics.jsonl").read_text().splitlines()]
     speeds = [record["tokens_per_second"] for record in records if "tokens_per_second" in record][1:]
-    return [ranks * rows * SEQUENCE_LENGTH / speed for speed in speeds]
+    return [ranks * rows * micro_batches * SEQUENCE_LENGTH / speed for speed in speeds]
 
 
 def doctor(arguments, ranks):
@@ -100,7 +102,10 @@ def measure(arguments, folder):
     vocab = make_corpus(arguments, folder)
     choose = min if arguments.best else statistics.median
     reports = {ranks: [] for ranks in RANKS if ranks > 1}
-    seconds = {(ranks, rows): [] for ranks in RANKS for rows in ROWS}
+    cases = [(ranks, shard, rows, 1) for ranks in RANKS for shard in SHARDS for rows in ROWS
+             if ranks > 1 or shard == "none"]
+    cases += [(1, "none", rows, several) for rows, several in CALIBRATING if several > 1]
+    seconds = {case: [] for case in cases}
     began, (busy, own) = time.monotonic(), busy_seconds()
     for number in range(arguments.rounds):
         for ranks, of_ranks in reports.items():
@@ -112,8 +117,9 @@ def measure(arguments, folder):
     others = ((busy_after - busy) - (own_after - own)) / (time.monotonic() - began)
     model = {"layers": MODEL["layers"], "hidden": MODEL["hidden-size"], "intermediate": MODEL["intermediate-size"],
              "vocab": vocab, "position_rows": 0}
-    runs = [{"ranks": ranks, "rows": rows, "seconds": choose(times), "all_seconds": times,
-             "calibrates": ranks == 1 and rows in CALIBRATING_ROWS} for (ranks, rows), times in seconds.items()]
+    runs = [{"ranks": ranks, "shard": shard, "rows": rows, "micro_batches": several, "seconds": choose(times),
+             "all_seconds": times, "calibrates": ranks == 1 and (rows, several) in CALIBRATING}
+            for (ranks, shard, rows, several), times in seconds.items()]
     return {"cores": len(os.sched_getaffinity(0)), "threads": THREADS, "bucket_bytes": BUCKET_BYTES,
             "sequence_length": SEQUENCE_LENGTH, "model": model, "cores_of_others": round(others, 3),
             "doctor": {str(ranks): one_report(all_of, choose) for ranks, all_of in reports.items()}, "runs": runs}

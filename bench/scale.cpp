@@ -64,15 +64,6 @@ int whole_number(const std::string& text, const std::string& option) {
   throw std::invalid_argument(option + " holds '" + text + "'; valid are whole numbers above 0");
 }
 
-const std::vector<std::pair<std::string, Shard>> kShards = {
-    {"none", Shard::kNone}, {"node", Shard::kNode}, {"world", Shard::kWorld}};
-
-std::string name_of(Shard shard) {
-  return std::find_if(kShards.begin(), kShards.end(),
-                      [&](const auto& each) { return each.second == shard; })
-      ->first;
-}
-
 class Predictor {
  public:
   explicit Predictor(const Arguments& arguments)
@@ -117,7 +108,7 @@ class Predictor {
       shape.vocab = static_cast<std::int64_t>(arguments_.decimal("--vocab", 1));
       for (const std::string& gpus : arguments_.words("--gpus")) {
         for (const std::string& shard : arguments_.words("--shard")) {
-          all.push_back(predict(case_of(shape, gpus, one_of(kShards, "--shard", shard))));
+          all.push_back(predict(case_of(shape, gpus, one_of(shard_names(), "--shard", shard))));
         }
       }
     }
@@ -259,8 +250,10 @@ void print_json(const Arguments& arguments, const Predictor& predictor) {
 }
 
 void print_calibration(const Check& check) {
-  std::printf("a step of one rank takes %.2f ms and %.3f ms a row\n",
-              check.work.fixed_seconds * 1e3, check.work.seconds_by_row * 1e3);
+  std::printf(
+      "a step of one rank takes %.2f ms, and %.2f ms and %.3f ms a row for each micro-batch\n",
+      check.work.update_seconds * 1e3, check.work.pass_seconds * 1e3,
+      check.work.seconds_by_row * 1e3);
   for (const auto& [ranks, sums] : check.sums) {
     std::printf(
         "sums over %d ranks take %.3f ms and %.3f ms a MB, within %.0f %% of measurements\n", ranks,
@@ -274,14 +267,16 @@ void print_check(const Arguments& arguments) {
   const Check check = check_model(read_json(path), path);
   if (!arguments.json()) {
     print_calibration(check);
-    std::printf("\n%5s %9s %11s %13s %12s %7s\n", "ranks", "rows/rank", "exposed ms",
+    std::printf("\n%5s %6s %9s %11s %13s %12s %7s\n", "ranks", "shard", "rows", "exposed ms",
                 "predicted ms", "measured ms", "error");
   }
   for (const CheckedRun& run : check.runs) {
     if (arguments.json()) {
       std::cout << Json{{"bench", "scale-check"},
                         {"ranks", run.ranks},
-                        {"rows_per_rank", run.rows},
+                        {"shard", name_of(run.shard)},
+                        {"micro_batches", run.micro_batches},
+                        {"rows_per_micro_batch", run.rows},
                         {"calibrates", run.calibrates},
                         {"exposed_seconds", run.predicted.exposed_seconds()},
                         {"predicted_seconds", run.predicted.seconds()},
@@ -290,7 +285,8 @@ void print_check(const Arguments& arguments) {
                 << "\n";
       continue;
     }
-    std::printf("%5d %9.0f %11.2f %13.2f %12.2f %+6.1f%%%s\n", run.ranks, run.rows,
+    std::printf("%5d %6s %5d x %1.0f %11.2f %13.2f %12.2f %+6.1f%%%s\n", run.ranks,
+                name_of(run.shard).c_str(), run.micro_batches, run.rows,
                 run.predicted.exposed_seconds() * 1e3, run.predicted.seconds() * 1e3,
                 run.measured_seconds * 1e3, 100 * run.error(),
                 run.calibrates ? "  (the prediction is made from it)" : "");

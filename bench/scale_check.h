@@ -11,16 +11,19 @@
 
 namespace tupelo::bench {
 
-// Seconds of a step of one rank that nobody disturbs: fixed + by_row * rows. Least squares of
-// relative errors; throws std::invalid_argument unless two numbers of rows or more were measured.
+// Seconds of a step of one rank that nobody disturbs:
+//   update + micro-batches * (pass + by_row * rows)
 struct StepWork {
-  double fixed_seconds = 0;  // the update, mostly
+  double update_seconds = 0;
+  double pass_seconds = 0;  // forward and backward, whatever the rows
   double seconds_by_row = 0;
 };
 
 struct CheckedRun {
   int ranks = 0;
-  double rows = 0;          // of a rank, one micro-batch
+  Shard shard = Shard::kNone;
+  double rows = 0;  // of a micro-batch
+  int micro_batches = 1;
   bool calibrates = false;  // the prediction was made from it, among others
   double measured_seconds = 0;
   StepTime predicted;
@@ -38,11 +41,12 @@ struct Check {
 //   {"cores": 2, "threads": 1, "bucket_bytes": ..., "sequence_length": ...,
 //    "model": {"layers", "hidden", "intermediate", "vocab", "position_rows"},
 //    "doctor": {"2": REPORT, ...}, by number of ranks,
-//    "runs": [{"ranks", "rows", "seconds", "calibrates"}, ...]}
-// Runs are on one host, on processors, with optimizer state that is not sharded. More threads than
-// cores take turns: compute and update take ranks * threads / cores as long. Collectives are work
-// of the same cores, so that only cores that do not compute hide them. Throws
-// std::invalid_argument.
+//    "runs": [{"ranks", "shard", "rows", "micro_batches", "seconds",
+//             "calibrates"}, ...]}
+// Runs are on one host, on processors. With shards the update shrinks as the bytes do that it
+// moves. More threads than cores take turns: compute and update take ranks * threads / cores as
+// long. Collectives are work of the same cores, so that only cores that do not compute hide them.
+// Throws std::invalid_argument.
 Check check_model(const nlohmann::json& measured, const std::string& source);
 
 }  // namespace tupelo::bench

@@ -105,6 +105,7 @@ class Schedule {
                                 filled(buckets_[i]) * settings_.parameter_bytes));
     }
     const std::vector<double> ends = queue(std::vector<double>(jobs.size(), 0.0), jobs);
+    if (!settings_.overlap_gather) return ends.back();
     double now = 0;
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
       for (std::size_t i = 0; i < buckets_.size(); ++i) {
@@ -125,6 +126,19 @@ class Schedule {
 };
 
 }  // namespace
+
+const std::vector<std::pair<std::string, Shard>>& shard_names() {
+  static const std::vector<std::pair<std::string, Shard>> names{
+      {"none", Shard::kNone}, {"node", Shard::kNode}, {"world", Shard::kWorld}};
+  return names;
+}
+
+std::string name_of(Shard shard) {
+  const auto& names = shard_names();
+  return std::find_if(names.begin(), names.end(),
+                      [shard](const auto& each) { return each.second == shard; })
+      ->first;
+}
 
 std::vector<Bucket> buckets_of(const std::vector<Layer>& layers, double backward_factor,
                                double bucket_bytes) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/fabric_model.h"
@@ -21,12 +23,16 @@ struct Layer {
 };
 
 enum class Shard { kNone, kNode, kWorld };
+// As train.shard-optimizer spells them.
+const std::vector<std::pair<std::string, Shard>>& shard_names();
+std::string name_of(Shard shard);
 
 struct StepSettings {
   int ranks = 1;
   int micro_batches = 1;  // all but the last accumulate and send nothing
   Shard shard = Shard::kNone;
   bool overlap = true;            // of reduction with the last backward
+  bool overlap_gather = true;     // of the gather with the next forward
   double backward_factor = 2;     // time of an operation's backward over its forward
   double bucket_bytes = 4 << 20;  // of gradients at 4 bytes an element, as train.bucket-bytes
   double wire_bytes = 4;          // that an element's gradient travels in

@@ -113,6 +113,16 @@ void check_optim(const Checks& checks, const RunConfig& config) {
   checks.reading("optim.schedule", [&] { learning_rate_schedule(config); });
 }
 
+// Full rows alone have one shape.
+void check_cuda_graphs(const Checks& checks, const RunConfig& config) {
+  checks.needs("train.cuda-graphs", config.data.packing == Packing::kFull, "data.packing is full");
+  const RecomputePolicy policy =
+      parse_recompute(config.model.recompute, config.model.layers, "recompute");
+  const bool keeps_some =
+      std::count(policy.layers.begin(), policy.layers.end(), Recomputed::kNothing) > 0;
+  checks.needs("train.cuda-graphs", keeps_some, "model.recompute leaves a layer whole");
+}
+
 void check_precision(const Checks& checks, const TrainOptions& train) {
   const bool scaled = train.precision == "fp16";
   for (const char* name : {"train.loss-scale", "train.least-loss-scale", "train.most-loss-scale",
@@ -137,6 +147,7 @@ void validate(const ConfigBuilder& builder) {
   check_model(checks, builder.config().model);
   check_data(checks, builder.config());
   check_precision(checks, builder.config().train);
+  check_cuda_graphs(checks, builder.config());
   check_optim(checks, builder.config());
 }
 

@@ -234,6 +234,10 @@ std::vector<ConfigEntry> train_entries() {
           "train.deterministic", [](auto& c) -> auto& { return c.train.deterministic; },
           "on CUDA devices, only kernels whose results are the same bits run after run, and an "
           "error where there are none; processors need nothing for that"),
+      flag(
+          "train.cuda-graphs", [](auto& c) -> auto& { return c.train.cuda_graphs; },
+          "on CUDA devices, record the layers that are not recomputed and launch them as graphs, "
+          "which helps where kernels are short"),
       choice<>(
           "train.device", [](auto& c) -> auto& { return c.train.device; },
           words({"auto", "cpu", "cuda"}), "where to compute"),

@@ -31,6 +31,7 @@ struct TrainOptions {
   std::string collectives = "auto";  // auto | messages | shared | hierarchical
   bool overlap = true;
   bool deterministic = false;  // kernels on a device: require_determinism()
+  bool cuda_graphs = false;    // RobertaForMaskedLm::record_layers()
   std::string max_time = "0";  // training time of the whole run, parse_time_span(); 0 = no limit
   double ema_decay = 0;        // of the average of the weights; 0 = there is none
   // What the model computes in: fp32 | bf16 | fp16. The optimizer works in float32 anyhow.

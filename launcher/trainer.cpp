@@ -7,6 +7,7 @@
 #include "distributed/communicator.h"
 #include "launcher/agreement.h"
 #include "launcher/console.h"
+#include "launcher/cuda_graphs.h"
 #include "launcher/held_out_probe.h"
 #include "launcher/initial_weights.h"
 #include "launcher/memory_forecast.h"
@@ -72,6 +73,7 @@ Trainer::Trainer(TrainerContext context)
   masters_ = trained_->masters(names_of(*model_));
   position_masters_ = trained_->masters(position_names_of(*model_));
   recompute_text_ = resolve_recompute(*model_, config);
+  if (config.train.cuda_graphs) model_->record_layers(cuda_graph_recorder(context_.device));
   order_ = context_.rows.order();
   const std::optional<RunState>& saved = context_.resumption.state;
   frozen_position_steps_ = frozen_steps(config, context_.rows, saved);

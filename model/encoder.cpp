@@ -1,6 +1,7 @@
 #include "model/encoder.h"
 
 #include <string>
+#include <utility>
 
 #include "model/layers.h"
 #include "model/recompute.h"
@@ -51,17 +52,20 @@ torch::Tensor recomputed_feed_forward(const std::shared_ptr<EncoderLayer>& layer
   return recompute(segment, {attended}, layer->feed_forward_parameters());
 }
 
+// A layer as `options` describe number `layer`, of initial values.
+std::shared_ptr<EncoderLayer> make_layer(const EncoderOptions& options, std::size_t layer) {
+  return std::make_shared<EncoderLayer>(
+      options, options.content_biases.empty() ? ContentBiases() : options.content_biases.at(layer));
+}
+
 }  // namespace
 
 Encoder::Encoder(const EncoderOptions& options)
-    : recomputed_(static_cast<std::size_t>(options.layers), Recomputed::kNothing) {
+    : options_(options),
+      recomputed_(static_cast<std::size_t>(options.layers), Recomputed::kNothing) {
   const auto list = register_module("layer", std::make_shared<torch::nn::Module>("layer"));
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    const ContentBiases biases = options.content_biases.empty()
-                                     ? ContentBiases()
-                                     : options.content_biases.at(static_cast<std::size_t>(layer));
-    layers_.push_back(list->register_module(std::to_string(layer),
-                                            std::make_shared<EncoderLayer>(options, biases)));
+  for (std::size_t layer = 0; layer < recomputed_.size(); ++layer) {
+    layers_.push_back(list->register_module(std::to_string(layer), make_layer(options, layer)));
   }
   if (!options.recompute.empty()) {
     recompute(options.recompute);
@@ -72,6 +76,14 @@ void Encoder::recompute(const std::vector<Recomputed>& layers) {
   TORCH_CHECK(layers.size() == layers_.size(), "a policy for ", layers.size(), " layers of ",
               layers_.size());
   recomputed_ = layers;
+}
+
+void Encoder::record_layers(WorkRecorder recorder) {
+  LayerRecordings::Layers twins;
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    twins.push_back(make_layer(options_, layer));
+  }
+  recordings_ = std::make_unique<LayerRecordings>(layers_, std::move(twins), std::move(recorder));
 }
 
 void Encoder::initialize(double standard_deviation, std::uint64_t seed) {
@@ -87,11 +99,14 @@ torch::Tensor Encoder::forward(torch::Tensor hidden,
                                AttentionObserver* observer) const {
   TORCH_CHECK(terms_of_layer.size() == layers_.size());
   const std::size_t plain_layers = layers_.size() - (decoder != nullptr ? 1 : 0);
+  const bool recorded =
+      observer == nullptr && prepare_recordings(hidden, terms_of_layer, layout, plain_layers);
   for (std::size_t i = 0; i < plain_layers; ++i) {
     if (gate_) {
       gate_(static_cast<std::int64_t>(i));
     }
-    hidden = apply(i, hidden, {}, terms_of_layer[i], layout, observer);
+    hidden = recorded && keeps_all(i) ? recordings_->forward(i, hidden, terms_of_layer[i])
+                                      : apply(i, hidden, {}, terms_of_layer[i], layout, observer);
   }
   if (decoder == nullptr) {
     return hidden;
@@ -105,6 +120,22 @@ torch::Tensor Encoder::forward(torch::Tensor hidden,
     hidden = apply(plain_layers, hidden, memory, terms_of_layer.back(), layout, observer);
   }
   return hidden;
+}
+
+// Whether those of the first layers that keep all are recorded for this pass.
+bool Encoder::prepare_recordings(const torch::Tensor& hidden,
+                                 const std::vector<AttentionTerms>& terms,
+                                 const TokenLayout& layout, std::size_t plain_layers) const {
+  if (!recordings_ || !torch::GradMode::is_enabled() || !is_training()) {
+    return false;
+  }
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < plain_layers; ++i) {
+    if (keeps_all(i)) {
+      wanted.push_back(i);
+    }
+  }
+  return recordings_->prepare(hidden, terms, layout, wanted);
 }
 
 torch::Tensor Encoder::apply(std::size_t layer, const torch::Tensor& hidden,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "model/encoder_layer.h"
+#include "model/layer_recordings.h"
 #include "model/mask_decoder.h"
 #include "model/position/position_encoding.h"
 #include "model/recompute_policy.h"
@@ -54,18 +55,26 @@ class Encoder : public torch::nn::Module {
 
   // `gate` is called with the number of each layer before a forward pass enters it.
   void before_layers(std::function<void(std::int64_t)> gate) { gate_ = std::move(gate); }
+  // From now on layers that keep all their activations are recorded where LayerRecordings does, but
+  // for the one that a mask decoder repeats.
+  void record_layers(WorkRecorder recorder);
   // What is recomputed from now on, one entry per layer.
   void recompute(const std::vector<Recomputed>& layers);
   const EncoderLayer& layer(std::size_t index) const { return *layers_.at(index); }
 
  private:
+  bool prepare_recordings(const torch::Tensor& hidden, const std::vector<AttentionTerms>& terms,
+                          const TokenLayout& layout, std::size_t plain_layers) const;
+  bool keeps_all(std::size_t layer) const { return recomputed_[layer] == Recomputed::kNothing; }
   torch::Tensor apply(std::size_t layer, const torch::Tensor& hidden, const torch::Tensor& memory,
                       const AttentionTerms& terms, const TokenLayout& layout,
                       AttentionObserver* observer) const;
 
+  EncoderOptions options_;
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
   std::vector<Recomputed> recomputed_;
-  std::function<void(std::int64_t)> gate_;  // or none
+  std::function<void(std::int64_t)> gate_;       // or none
+  std::unique_ptr<LayerRecordings> recordings_;  // or none
 };
 
 }  // namespace tupelo

@@ -337,6 +337,10 @@ void RobertaForMaskedLm::recompute(const RecomputePolicy& policy) {
   state_->encoder->recompute(policy.layers);
 }
 
+void RobertaForMaskedLm::record_layers(WorkRecorder recorder) {
+  state_->encoder->record_layers(std::move(recorder));
+}
+
 void RobertaForMaskedLm::before_use(std::function<void(std::int64_t layer)> gate) {
   state_->gate = gate;
   state_->encoder->before_layers(std::move(gate));

@@ -15,6 +15,7 @@
 #include "model/position/position_encoding.h"
 #include "model/position/position_plan.h"
 #include "model/recompute_policy.h"
+#include "model/recorded_work.h"
 #include "model/token_layout.h"
 
 namespace tupelo {
@@ -126,6 +127,9 @@ class RobertaForMaskedLm : public torch::nn::Module {
 
   // What is recomputed from now on; options().recompute says it too.
   void recompute(const RecomputePolicy& policy);
+  // From now on training runs the encoder's layers from recordings where it can
+  // (model/layer_recordings.h); `recorder` is for the device of the parameters.
+  void record_layers(WorkRecorder recorder);
 
   // `gate` is called in every forward pass before parameters are used: with -1 before those of
   // embeddings, position encodings and mask decoder, with each layer's number before it, and with

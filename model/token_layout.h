@@ -31,6 +31,8 @@ class TokenLayout {
   }
 
   std::int64_t longest() const { return longest_; }
+  // Whether every row is a sequence of T real tokens.
+  bool has_full_rows() const { return !real_.defined(); }
   // [B,T] int64, counted from 0 within each sequence; undefined for rows(): the column.
   const torch::Tensor& positions() const { return positions_; }
   // [B,T] bool; undefined: every token is real.

@@ -23,7 +23,14 @@ Json doctor(int ranks, double alpha, double beta) {
   return report;
 }
 
-// One rank takes 2 s and 1 s a row. 1,000,000 bytes of gradients at least, in one bucket.
+Json run(int ranks, double rows, int micro_batches, double seconds, bool calibrates) {
+  return {{"ranks", ranks},     {"shard", "none"},
+          {"rows", rows},       {"micro_batches", micro_batches},
+          {"seconds", seconds}, {"calibrates", calibrates}};
+}
+
+// One rank takes 1.5 s, and 0.5 s and 1 s a row for each micro-batch. 1,000,000 bytes of gradients
+// at least, in one bucket.
 Json measured() {
   return {{"cores", 2},
           {"threads", 1},
@@ -37,45 +44,30 @@ Json measured() {
             {"position_rows", 249957}}},
           {"doctor", {{"2", doctor(2, 0.5, 1e-6)}, {"3", doctor(3, 0.25, 2e-6)}}},
           {"runs",
-           {{{"ranks", 1}, {"rows", 1}, {"seconds", 3}, {"calibrates", true}},
-            {{"ranks", 1}, {"rows", 3}, {"seconds", 5}, {"calibrates", true}},
-            {{"ranks", 1}, {"rows", 8}, {"seconds", 12.5}, {"calibrates", false}},
-            {{"ranks", 2}, {"rows", 4}, {"seconds", 10}, {"calibrates", false}},
-            {{"ranks", 3}, {"rows", 4}, {"seconds", 10}, {"calibrates", false}}}}};
+           {run(1, 1, 1, 3, true), run(1, 3, 1, 5, true), run(1, 8, 1, 12.5, false),
+            run(2, 4, 1, 10, false), run(3, 4, 1, 10, false), run(1, 2, 3, 9, true)}}};
 }
 
 TEST(ScaleCheck, PredictsRunsFromOneRankAndDoctor) {
   const Check check = check_model(measured(), "measured.json");
-  EXPECT_NEAR(check.work.fixed_seconds, 2, 1e-9);
+  EXPECT_NEAR(check.work.update_seconds, 1.5, 1e-9);
+  EXPECT_NEAR(check.work.pass_seconds, 0.5, 1e-9);
   EXPECT_NEAR(check.work.seconds_by_row, 1, 1e-9);
   EXPECT_NEAR(check.sums.at(2).alpha_seconds, 0.5, 1e-9);
   EXPECT_NEAR(check.sums.at(3).beta_seconds_per_byte, 2e-6, 1e-12);
-  ASSERT_EQ(check.runs.size(), 5u);
+  ASSERT_EQ(check.runs.size(), 6u);
   EXPECT_NEAR(check.runs[2].predicted.seconds(), 10, 1e-9);
   EXPECT_NEAR(check.runs[2].error(), -0.2, 1e-9);
   // Two ranks on two cores: nothing hides a sum, and three agreements of 64 bytes come after it.
   const double elements = 249957 + 2 * 10 + 1 + 2 + 4 * 2 + 2 * 2 + 2 + 2 + 2 + 2;
   EXPECT_NEAR(check.runs[3].predicted.exposed_seconds(), 4 * 0.5 + elements * 4e-6 + 3 * 64e-6,
               1e-9);
-  EXPECT_NEAR(check.runs[3].predicted.compute_seconds, 4, 1e-9);
+  EXPECT_NEAR(check.runs[3].predicted.compute_seconds, 4.5, 1e-9);
   // Three share two cores, half as fast again each.
-  EXPECT_NEAR(check.runs[4].predicted.compute_seconds, 6, 1e-9);
-  EXPECT_NEAR(check.runs[4].predicted.update_seconds, 3, 1e-9);
+  EXPECT_NEAR(check.runs[4].predicted.compute_seconds, 6.75, 1e-9);
+  EXPECT_NEAR(check.runs[4].predicted.update_seconds, 2.25, 1e-9);
   EXPECT_NEAR(check.runs[4].predicted.exposed_seconds(), 4 * 0.25 + elements * 8e-6 + 3 * 128e-6,
               1e-9);
-}
-
-TEST(ScaleCheck, IdleCoresHideSums) {
-  Json idle = measured();
-  idle["cores"] = 4;
-  // The tables' gradient, nearly all there is, comes at the very end of backward.
-  const Check check = check_model(idle, "measured.json");
-  EXPECT_NEAR(check.runs[4].predicted.compute_seconds, 4, 1e-9);
-  idle["bucket_bytes"] = 1;
-  const Check many = check_model(idle, "measured.json");
-  idle["cores"] = 2;
-  EXPECT_LT(many.runs[3].predicted.exposed_reduce_seconds,
-            check_model(idle, "measured.json").runs[3].predicted.exposed_reduce_seconds);
 }
 
 std::string refusal(const Json& changed) {
@@ -87,10 +79,47 @@ std::string refusal(const Json& changed) {
   return "nothing was refused";
 }
 
+TEST(ScaleCheck, RanksThatShareTheUpdateScatterAndGather) {
+  Json sharded = measured();
+  sharded["runs"][3]["shard"] = "world";
+  const Check check = check_model(sharded, "measured.json");
+  const StepTime& time = check.runs[3].predicted;
+  // One rank that updates all moves 36 bytes an element: 4 are zeroed, each has half of the others.
+  EXPECT_NEAR(time.update_seconds, 1.5 * 20.0 / 36, 1e-9);
+  // Half of what a sum takes, there and back.
+  const double elements = 250000;
+  EXPECT_NEAR(time.exposed_reduce_seconds, 0.25 + elements * 2e-6, 1e-9);
+  EXPECT_NEAR(time.exposed_gather_seconds, 0.25 + elements * 2e-6, 1e-9);
+  EXPECT_NEAR(time.agreement_seconds, 4 * (0.5 + 64e-6), 1e-9);
+  sharded["runs"][3]["shard"] = "node";
+  EXPECT_EQ(check_model(sharded, "measured.json").runs[3].predicted.seconds(), time.seconds());
+  sharded["runs"][3]["shard"] = "both";
+  EXPECT_NE(refusal(sharded).find("'both'; valid are none, node, world"), std::string::npos)
+      << refusal(sharded);
+}
+
+TEST(ScaleCheck, IdleCoresHideSums) {
+  Json idle = measured();
+  idle["cores"] = 4;
+  // The tables' gradient, nearly all there is, comes at the very end of backward.
+  const Check check = check_model(idle, "measured.json");
+  EXPECT_NEAR(check.runs[4].predicted.compute_seconds, 4.5, 1e-9);
+  idle["bucket_bytes"] = 1;
+  idle["runs"][3]["shard"] = "world";
+  const StepTime hidden = check_model(idle, "measured.json").runs[3].predicted;
+  idle["cores"] = 2;
+  const StepTime exposed = check_model(idle, "measured.json").runs[3].predicted;
+  EXPECT_LT(hidden.exposed_reduce_seconds, exposed.exposed_reduce_seconds);
+  EXPECT_LT(hidden.exposed_gather_seconds, exposed.exposed_gather_seconds);
+}
+
 TEST(ScaleCheck, RefusesWhatItCannotPredictFrom) {
   Json one = measured();
   one["runs"][1]["calibrates"] = false;
-  EXPECT_NE(refusal(one).find("two calibrating runs"), std::string::npos) << refusal(one);
+  EXPECT_NE(refusal(one).find("there are 1 and one"), std::string::npos) << refusal(one);
+  one = measured();
+  one["runs"][5]["calibrates"] = false;
+  EXPECT_NE(refusal(one).find("there are 2 and none"), std::string::npos) << refusal(one);
   Json several = measured();
   several["runs"][3]["calibrates"] = true;
   EXPECT_NE(refusal(several).find("not one of 2"), std::string::npos) << refusal(several);

@@ -170,6 +170,8 @@ TEST(StepModel, AGatherHidesBehindTheForwardPassOfLayersBefore) {
   const StepTime time = predict_step(layers, pair_of_ranks(0, 100), settings);
   EXPECT_DOUBLE_EQ(time.exposed_gather_seconds, 6 - 2.5);
   EXPECT_EQ(predict_step(layers, pair_of_ranks(0, 1000), settings).exposed_gather_seconds, 0);
+  settings.overlap_gather = false;
+  EXPECT_DOUBLE_EQ(predict_step(layers, pair_of_ranks(0, 100), settings).exposed_gather_seconds, 6);
 }
 
 TEST(StepModel, ALayerWaitsForAllBucketsThatHoldSomethingOfIt) {
