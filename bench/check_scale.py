@@ -6,7 +6,7 @@
 
 Measures in turns, --rounds times: what `tupelo doctor` says of each number of ranks, and the step time of a small model,
 by ranks, shards and rows, one thread a rank. Three runs of one rank calibrate the work of a step: with the fewest and the most
-rows, and with two micro-batches. Everything else is predicted. Writes WORK/measured.json, and prints predictions, measurements and errors by
+rows, and with four micro-batches. Everything else is predicted. Writes WORK/measured.json, and prints predictions, measurements and errors by
 `scale --check`. Wants the machine for itself: how many cores others used meanwhile is printed too. Where that is not to be had,
 --best takes the fastest measurement of each thing instead of the median.
 """
@@ -26,7 +26,7 @@ import time
 RANKS = (1, 2, 3, 4)
 SHARDS = ("none", "node", "world")
 ROWS = (2, 4, 8)  # of a micro-batch
-CALIBRATING = ((ROWS[0], 1), (ROWS[-1], 1), (ROWS[0], 2))  # rows and micro-batches of one rank
+CALIBRATING = ((ROWS[0], 1), (ROWS[-1], 1), (ROWS[0], 4))  # rows and micro-batches of one rank
 SEQUENCE_LENGTH = 64
 THREADS = 1
 BUCKET_BYTES = 4 << 20

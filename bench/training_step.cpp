@@ -15,6 +15,7 @@
 #include "bench/model_arguments.h"
 #include "bench/samples.h"
 #include "distributed/backends.h"
+#include "launcher/cuda_graphs.h"
 #include "launcher/model_parameters.h"
 #include "launcher/trained_parameters.h"
 #include "model/allocation_meter.h"
@@ -51,6 +52,9 @@ class Training {
     model_ = std::make_shared<RobertaForMaskedLm>(options);
     model_->initialize(1);
     model_->to(device);
+    if (arguments.text("--cuda-graphs") == "on") {
+      model_->record_layers(cuda_graph_recorder(device));
+    }
     TrainOptions train;
     train.precision = arguments.text("--precision");
     trained_ = std::make_unique<TrainedParameters>(*model_, train, ShardGroups{*world_});
@@ -173,6 +177,7 @@ int main(int argc, char** argv) {
          {"--rows", "8"},
          {"--dropout", "0.1"},
          {"--recompute", "none"},
+         {"--cuda-graphs", "off"},
          {"--seconds", "5"},
          {"--peak-teraflops", "0"},
          {"--variants", "learned@all:none;all:rope;all:t5;all:tupe-a;all:tupe-r"}});

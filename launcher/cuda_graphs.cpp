@@ -15,16 +15,19 @@ namespace tupelo {
 
 namespace {
 
+// Memory that graphs share: LibTorch knows it as long as one of them exists.
+using GraphMemory = std::shared_ptr<const at::MempoolId_t>;
+
 class CudaGraph : public RecordedWork {
  public:
-  CudaGraph(const std::function<void()>& work, c10::cuda::CUDAStream stream,
-            at::MempoolId_t memory) {
+  CudaGraph(const std::function<void()>& work, c10::cuda::CUDAStream stream, GraphMemory memory)
+      : memory_(std::move(memory)) {
     // What is under way uses memory that must not move into the graph's, and may not be waited for
     // from inside.
     c10::cuda::device_synchronize();
     const c10::cuda::CUDAStreamGuard on_stream(stream);
     // Other threads lock pages and ask for events meanwhile, which is none of this stream's work.
-    graph_.capture_begin(memory, cudaStreamCaptureModeThreadLocal);
+    graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
@@ -45,6 +48,7 @@ class CudaGraph : public RecordedWork {
     }
   }
 
+  GraphMemory memory_;
   at::cuda::CUDAGraph graph_;
 };
 
@@ -56,10 +60,16 @@ WorkRecorder cuda_graph_recorder(c10::Device device) {
   }
   const c10::cuda::CUDAStream stream =
       c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index());
-  const at::MempoolId_t memory = at::cuda::graph_pool_handle();
-  return [stream, memory](const std::function<void()>& work) -> std::unique_ptr<RecordedWork> {
-    return std::make_unique<CudaGraph>(work, stream, memory);
-  };
+  std::weak_ptr<const at::MempoolId_t> shared;
+  return
+      [stream, shared](const std::function<void()>& work) mutable -> std::unique_ptr<RecordedWork> {
+        GraphMemory memory = shared.lock();
+        if (!memory) {
+          memory = std::make_shared<const at::MempoolId_t>(at::cuda::graph_pool_handle());
+          shared = memory;
+        }
+        return std::make_unique<CudaGraph>(work, stream, std::move(memory));
+      };
 }
 
 #else

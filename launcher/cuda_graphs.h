@@ -7,11 +7,11 @@
 
 namespace tupelo {
 
-// Records on a stream of its own, into memory that all its recordings share. Random numbers of a
-// replay follow the device's default generator, so they are those of the work itself. Other threads
-// may use the device meanwhile. Throws std::invalid_argument for a device that is not CUDA's, which
-// in a build without CUDA is every one; a recording throws c10::Error for work that cannot be
-// recorded, such as what waits for the device.
+// Records on a stream of its own, into memory that all recordings share which exist together.
+// Random numbers of a replay follow the device's default generator, so they are those of the work
+// itself. Other threads may use the device meanwhile. Throws std::invalid_argument for a device
+// that is not CUDA's, which in a build without CUDA is every one; a recording throws c10::Error for
+// work that cannot be recorded, such as what waits for the device.
 WorkRecorder cuda_graph_recorder(c10::Device device);
 
 }  // namespace tupelo

@@ -57,6 +57,7 @@ namespace {
 
 std::vector<std::int64_t> key_of(const Tensor& tensor) {
   std::vector<std::int64_t> key = tensor.sizes().vec();
+  key.push_back(tensor.dim());
   key.push_back(static_cast<std::int64_t>(tensor.scalar_type()));
   key.push_back(tensor.requires_grad() ? 1 : 0);
   return key;
@@ -90,6 +91,7 @@ void link(const EncoderLayer& layer, EncoderLayer& twin) {
   twin.train(layer.is_training());
 }
 
+// A layer as one node of autograd, for hidden state, terms and parameters.
 template <typename Recording>
 class ReplayedLayer : public torch::autograd::Function<ReplayedLayer<Recording>> {
  public:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants one mistake at a time in the position encodings and in what recomputes layers (a flipped sign, a dropped
+"""Plants one mistake at a time in the position encodings and in what recomputes or records layers (a flipped sign, a dropped
 scale, left and right swapped, ...) and reports whether the tests of model/ notice. Works on a copy of the last commit in a
 folder of its own; exit code 0 when every mistake was noticed.
 
@@ -164,6 +164,16 @@ MUTATIONS = {
     "packed documents": [
         ("model/token_layout.cpp", "inside.remainder(batch.longest)", "inside"),
         ("model/token_layout.cpp", "column == 0 || at[row][column - 1] != number", "column == 0"),
+    ],
+    "recorded layers": [
+        ("model/layer_recordings.cpp", "    into.detach().copy_(from);", "    static_cast<void>(into);"),
+        ("model/layer_recordings.cpp", "if (own[i].data_ptr() != others[i].data_ptr()) {", "if (false) {"),
+        ("model/layer_recordings.cpp", "context->saved_data[\"pass\"].toInt() == recording->passes", "true"),
+        ("model/layer_recordings.cpp", "!layout.has_full_rows() || ", ""),
+        ("model/layer_recordings.cpp", "shape == seen_shape_ ? seen_ + 1 : 1", "seen_ + 1"),
+        ("model/layer_recordings.cpp", "before += inputs[i].requires_grad() ? 1 : 0;", "before += 1;"),
+        ("model/encoder.cpp", "recorded && keeps_all(i) ?", "recorded ?"),
+        ("model/encoder.cpp", "!torch::GradMode::is_enabled() || !is_training()", "!torch::GradMode::is_enabled()"),
     ],
     "recompute": [
         ("model/recompute.cpp", "set_generator_state(generator_, former_state);", "static_cast<void>(former_state);"),

@@ -1,24 +1,18 @@
 #include "data/prepare.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <fstream>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <random>
-#include <stdexcept>
-#include <system_error>
+#include <string>
 #include <thread>
 
 #include "data/content_digest.h"
 #include "data/corpus.h"
-#include "data/corpus_writer.h"
 #include "data/document_text.h"
 #include "data/shard.h"
+#include "tests/data/prepare_fixture.h"
 #include "tests/data/sample_corpus.h"
 
 namespace tupelo::prepare_test {
@@ -26,83 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Chinese-looking and English-looking lines from a small set of words, so that a vocabulary can be
-// learned from them.
-std::string made_up_text(std::uint64_t seed, int documents) {
-  const std::vector<std::string> words = {"春天",  "的",   "风", "吹过",    "山谷", "river",
-                                          "stone", "，",   "。", "morning", "云",   "Naïve",
-                                          "窗前",  "明月", "42", "light",   "疑是", "地上霜"};
-  std::mt19937_64 random(seed);
-  std::string text;
-  for (int d = 0; d < documents; ++d) {
-    const std::uint64_t lines = 1 + random() % 4;
-    for (std::uint64_t line = 0; line < lines; ++line) {
-      const std::uint64_t count = 3 + random() % 20;
-      for (std::uint64_t w = 0; w < count; ++w) {
-        text += words[random() % words.size()];
-        if (random() % 2 == 0) text += " ";
-      }
-      text += "\n";
-    }
-    text += "\n";
-  }
-  return text;
-}
-
-class Prepare : public testing::Test {
- protected:
-  Prepare() {
-    fs::create_directory(folder_ / "in");
-    write_bytes(folder_ / "in/a.txt", made_up_text(1, 400));
-    write_bytes(folder_ / "in/b.txt", made_up_text(2, 300));
-    write_bytes(folder_ / "in/c.jsonl",
-                "{\"id\": 1, \"text\": \"春天 的 风\\nmorning\"}\n{\"text\": \"stone\"}\n");
-  }
-
-  PrepareOptions options(const std::string& output = "corpus") const {
-    PrepareOptions options;
-    options.inputs = {folder_ / "in"};
-    options.output = folder_ / output;
-    options.train_vocab_size = 120;
-    options.held_out = 0.2;
-    options.shard_tokens = 3000;
-    return options;
-  }
-
-  // Nothing but the inputs and these is in the folder.
-  void expect_only(std::vector<std::string> names) const {
-    names.push_back("in");
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(folder_.path())) {
-      found.push_back(entry.path().filename().string());
-    }
-    std::sort(names.begin(), names.end());
-    std::sort(found.begin(), found.end());
-    EXPECT_EQ(found, names);
-  }
-
-  template <typename Exception>
-  std::string refusal(const PrepareOptions& chosen) const {
-    const std::string message = message_of<Exception>([&] { prepare_corpus(chosen); });
-    EXPECT_FALSE(fs::exists(chosen.output));
-    return message;
-  }
-
-  // Runs in a process of its own; returns how it ended.
-  static int in_child(const std::function<int()>& action) {
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(action());
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return status;
-  }
-
-  TemporaryFolder folder_;
-};
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+class Prepare : public PrepareTest {};
 
 TEST_F(Prepare, CorpusHoldsTheTokensOfTheTexts) {
   write_bytes(folder_ / "in/a.txt", "春天 的 风\nmorning light\n\nstone 42。\n");
@@ -321,175 +239,6 @@ TEST_F(Prepare, TellsItsProgressFromTheCallingThread) {
     if (progress.phase == "tokenize") documents = progress.documents;
   }
   EXPECT_EQ(documents, 702u);
-}
-
-TEST_F(Prepare, NamesTheJsonLineThatIsWrong) {
-  write_bytes(folder_ / "in/c.jsonl", "{\"text\": \"a\"}\n\n{\"txt\": \"b\"}\n");
-  EXPECT_EQ(refusal<CorpusError>(options()),
-            (folder_ / "in/c.jsonl").string() + ":3: has no key 'text'");
-  expect_only({});
-}
-
-TEST_F(Prepare, RefusesInputsWithoutText) {
-  PrepareOptions chosen = options();
-  chosen.train_vocab_size.reset();
-  write_bytes(folder_ / "in/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
-  chosen.vocab_file = folder_ / "in/vocab.txt";
-  write_bytes(folder_ / "in/a.txt", "\n \n");
-  chosen.inputs = {folder_ / "in/a.txt"};
-  EXPECT_TRUE(contains(refusal<CorpusError>(chosen), "no document with text"));
-  expect_only({});
-}
-
-TEST_F(Prepare, RefusesToHoldOutEverything) {
-  write_bytes(folder_ / "in/a.txt", "stone stone stone");
-  fs::remove(folder_ / "in/b.txt");
-  fs::remove(folder_ / "in/c.jsonl");
-  write_bytes(folder_ / "in/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nstone\n");
-  PrepareOptions chosen = options();
-  chosen.inputs = {folder_ / "in/a.txt"};
-  chosen.train_vocab_size.reset();
-  chosen.vocab_file = folder_ / "in/vocab.txt";
-  ContentDigest digest;
-  const std::uint64_t hash = document_hash("stone stone stone", digest);
-  chosen.held_out = 0.999999;
-  ASSERT_TRUE(is_held_out(hash, chosen.held_out));
-  EXPECT_TRUE(contains(refusal<CorpusError>(chosen), "held out, so none is left to train on"));
-  expect_only({});
-}
-
-TEST_F(Prepare, RefusesOptionsThatMakeNoSense) {
-  const auto refused = [this](const std::function<void(PrepareOptions&)>& change) {
-    PrepareOptions chosen = options();
-    change(chosen);
-    EXPECT_THROW(prepare_corpus(chosen), std::invalid_argument);
-    expect_only({});
-  };
-  refused([](PrepareOptions& o) { o.inputs.clear(); });
-  refused([](PrepareOptions& o) { o.output.clear(); });
-  refused([](PrepareOptions& o) { o.output = "/"; });
-  refused([](PrepareOptions& o) { o.train_vocab_size.reset(); });
-  refused([](PrepareOptions& o) { o.vocab_file = "vocab.txt"; });
-  refused([](PrepareOptions& o) { o.train_vocab_size = 3; });
-  refused([](PrepareOptions& o) { o.text_key.clear(); });
-  refused([](PrepareOptions& o) { o.held_out = 1; });
-  refused([](PrepareOptions& o) { o.held_out = -0.1; });
-  refused([](PrepareOptions& o) { o.held_out = std::nan(""); });
-  refused([](PrepareOptions& o) { o.shard_tokens = 0; });
-  refused([](PrepareOptions& o) { o.shard_tokens = std::uint64_t{1} << 40; });
-  refused([](PrepareOptions& o) { o.threads = 0; });
-  refused([](PrepareOptions& o) { o.language = "no such\nthing"; });
-  refused([this](PrepareOptions& o) { o.output = folder_ / "in/corpus"; });
-  refused([this](PrepareOptions& o) {
-    o.inputs = {folder_ / "*"};
-    o.output = folder_ / "in/corpus";
-  });
-  refused([](PrepareOptions& o) { o.text_column.assign(1, '0'); });
-  refused([](PrepareOptions& o) { o.text_column.clear(); });
-  refused([](PrepareOptions& o) { o.cleaning.most_foreign = 1.5; });
-}
-
-TEST_F(Prepare, ReplacesACorpusOnlyWhenForced) {
-  const PrepareOptions chosen = options();
-  prepare_corpus(chosen);
-  const auto before = tree_of(chosen.output);
-  EXPECT_TRUE(contains(message_of<std::invalid_argument>([&] { prepare_corpus(chosen); }),
-                       "exists already"));
-  EXPECT_EQ(tree_of(chosen.output), before);
-
-  PrepareOptions forced = options();
-  forced.force = true;
-  forced.held_out = 0.5;
-  prepare_corpus(forced);
-  EXPECT_NE(tree_of(chosen.output), before);
-  EXPECT_NO_THROW(ShardedCorpus(chosen.output, Split::kTrain));
-  expect_only({"corpus"});
-}
-
-TEST_F(Prepare, ForceDoesNotReplaceWhatIsNoCorpus) {
-  fs::create_directory(folder_ / "corpus");
-  write_bytes(folder_ / "corpus/thesis.txt", "years of work");
-  PrepareOptions chosen = options();
-  chosen.force = true;
-  EXPECT_THROW(prepare_corpus(chosen), std::invalid_argument);
-  EXPECT_EQ(read_bytes(folder_ / "corpus/thesis.txt"), "years of work");
-  fs::remove_all(folder_ / "corpus");
-  fs::create_directory(folder_ / "corpus");
-  EXPECT_NO_THROW(prepare_corpus(chosen));
-}
-
-TEST_F(Prepare, AFailedReplacementKeepsTheOldCorpus) {
-  PrepareOptions chosen = options();
-  prepare_corpus(chosen);
-  const auto before = tree_of(chosen.output);
-  write_bytes(folder_ / "in/c.jsonl", "not json\n");
-  chosen.force = true;
-  EXPECT_THROW(prepare_corpus(chosen), CorpusError);
-  EXPECT_EQ(tree_of(chosen.output), before);
-  expect_only({"corpus"});
-}
-
-TEST_F(Prepare, MakesMissingParents) {
-  PrepareOptions chosen = options();
-  chosen.output = folder_ / "new/corpora/zh/";
-  prepare_corpus(chosen);
-  EXPECT_NO_THROW(ShardedCorpus(folder_ / "new/corpora/zh", Split::kTrain));
-}
-
-TEST_F(Prepare, AFullDiskLeavesNothing) {
-  // A limit on the size of files stands in for the disk: the same call fails in the same place.
-  for (const rlim_t limit : {rlim_t{100}, rlim_t{3000}, rlim_t{9000}}) {
-    const int status = in_child([&] {
-      std::signal(SIGXFSZ, SIG_IGN);
-      const rlimit bound{limit, limit};
-      ::setrlimit(RLIMIT_FSIZE, &bound);
-      try {
-        prepare_corpus(options());
-      } catch (const std::system_error& error) {
-        return error.code().value() == EFBIG && contains(error.what(), "cannot write") ? 0 : 1;
-      } catch (...) {
-        return 2;
-      }
-      return 3;
-    });
-    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-    EXPECT_EQ(WEXITSTATUS(status), 0);
-    expect_only({});
-  }
-}
-
-TEST_F(Prepare, AKilledRunLeavesNoCorpusAndTheNextOneClearsUp) {
-  const PrepareOptions chosen = options();
-  for (const std::string phase : {"vocabulary", "tokenize", "verify"}) {
-    const int status = in_child([&] {
-      prepare_corpus(chosen, [&](const PrepareProgress& progress) {
-        if (progress.phase == phase) ::raise(SIGKILL);
-      });
-      return 0;
-    });
-    EXPECT_TRUE(WIFSIGNALED(status));
-    EXPECT_FALSE(fs::exists(chosen.output));
-  }
-  prepare_corpus(chosen);
-  expect_only({"corpus"});
-  prepare_corpus(options("other"));
-  EXPECT_EQ(tree_of(chosen.output), tree_of(folder_ / "other"));
-}
-
-TEST_F(Prepare, TwoRunsAtOnceDoNotClearEachOther) {
-  // The second run begins and ends inside the first.
-  bool nested = false;
-  prepare_corpus(options("corpus"), [&](const PrepareProgress& progress) {
-    if (progress.phase != "tokenize" || nested) return;
-    nested = true;
-    PrepareOptions other = options("corpus");
-    other.held_out = 0.1;
-    prepare_corpus(other);
-    fs::remove_all(folder_ / "corpus");
-  });
-  EXPECT_TRUE(nested);
-  EXPECT_NO_THROW(ShardedCorpus(folder_ / "corpus", Split::kTrain));
-  expect_only({"corpus"});
 }
 
 }  // namespace

@@ -1,88 +1,17 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <stdexcept>
+#include <string>
 
-#include "checkpoints/safetensors.h"
 #include "launcher/command_line.h"
-#include "launcher/curve_plot.h"
-#include "launcher/metrics_log.h"
-#include "launcher/nearest_name.h"
 #include "launcher/run_config.h"
-#include "launcher/run_folder.h"
-#include "launcher/run_state.h"
 #include "launcher/value_text.h"
 #include "model/position/input_encoding.h"
 #include "model/position/position_encoding.h"
+#include "tests/launcher/messages.h"
 
 namespace tupelo::config_test {
 namespace {
-
-template <typename Error, typename Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(nothing was thrown)";
-}
-
-TEST(ValueText, IntegersAsPeopleWriteThem) {
-  EXPECT_EQ(parse_integer("12", 0, 100), 12);
-  EXPECT_EQ(parse_integer("1e6", 0, INT64_MAX), 1000000);
-  EXPECT_EQ(parse_integer("4k", 0, INT64_MAX), 4000);
-  EXPECT_EQ(parse_integer("4KiB", 0, INT64_MAX), 4096);
-  EXPECT_EQ(parse_integer("0.5M", 0, INT64_MAX), 500000);
-  EXPECT_EQ(parse_integer("9223372036854775807", 0, INT64_MAX), INT64_MAX);
-  for (const char* text : {"", "1.5", "x", "12x", "-1", "101", "1e400", "nan", "0x10", " 1", "k"}) {
-    EXPECT_THROW(parse_integer(text, 0, 100), std::invalid_argument) << text;
-  }
-}
-
-TEST(ValueText, NumbersAndPercentages) {
-  EXPECT_EQ(parse_number("0.25", 0, 1), 0.25);
-  EXPECT_EQ(parse_number("6%", 0, 1), 0.06);
-  EXPECT_EQ(parse_number("1e-4", 0, 1), 1e-4);
-  for (const char* text : {"", "%", "inf", "nan", "2", "-0.1", "0.1x", "150%"}) {
-    EXPECT_THROW(parse_number(text, 0, 1), std::invalid_argument) << text;
-  }
-  for (double value : {0.1, 1e-4, 1.0 / 3.0, 5e-324, 1e300}) {
-    EXPECT_EQ(parse_number(number_text(value), 0, 1e308), value);
-  }
-}
-
-TEST(ValueText, DurationsInStepsAndEpochs) {
-  const auto expect = [](const std::string& text, double amount, bool in_epochs) {
-    const Duration duration = parse_duration(text);
-    EXPECT_EQ(duration.amount, amount) << text;
-    EXPECT_EQ(duration.in_epochs, in_epochs) << text;
-  };
-  expect("0", 0, false);
-  expect("2000", 2000, false);
-  expect("2e3", 2000, false);
-  expect("2e", 2, true);
-  expect("0.5 epochs", 0.5, true);
-  expect("1 epoch", 1, true);
-  expect("3epochs", 3, true);
-  for (const char* text : {"", "e", "epochs", "-1", "-1e", "1.5", "2 steps", "2 e e", "nan epochs",
-                           "1e30 epochs", "0.5  epochs"}) {
-    EXPECT_THROW(parse_duration(text), std::invalid_argument) << text;
-  }
-}
-
-TEST(ValueText, HexadecimalKeepsAllBits) {
-  EXPECT_EQ(hex_text(0xfedcba9876543210ULL), "fedcba9876543210");
-  EXPECT_EQ(hex_text(1), "0000000000000001");
-}
-
-TEST(NearestName, FindsLikelySlipsOnly) {
-  const std::vector<std::string> names = {"train.steps", "train.save-every", "model.layers"};
-  EXPECT_EQ(nearest_name("train.step", names), "train.steps");
-  EXPECT_EQ(nearest_name("layers", names), "model.layers");
-  EXPECT_EQ(nearest_name("quux", names), "");
-}
 
 TEST(Config, EveryEntryPrintsWhatItParses) {
   for (const ConfigEntry& entry : config_entries()) {
@@ -265,6 +194,7 @@ TEST(Config, NothingIsSetInVain) {
   EXPECT_EQ(error("[data]\nspan-words = 5\n"),
             "a.ini:2: data.span-words is 5, which has no effect unless data.masking is span");
   EXPECT_EQ(error("[data]\nspan-words = 5\nmasking = span\n"), fine);
+  EXPECT_EQ(error("[train]\ncuda-graphs = true\n[model]\nlayers = 2\nrecompute = 0\n"), fine);
   EXPECT_EQ(error("[model]\nlogn-length = 128\n"),
             "a.ini:2: model.logn-length is 128, which has no effect unless model.logn is on");
   for (const char* text :
@@ -273,7 +203,9 @@ TEST(Config, NothingIsSetInVain) {
         "[optim]\nposition-weight-decay = 0.5\npositions = freeze\n",
         "[data]\nngram-words = 3\nmasking = span\n", "[data]\nspan-probability = 0.3\n",
         "[data]\nlongest-word-tokens = 3\n", "[data]\nmask-unit = span\n",
-        "[objective]\nsop-pairs = static\n"}) {
+        "[objective]\nsop-pairs = static\n",
+        "[train]\ncuda-graphs = true\n[data]\npacking = packed\n",
+        "[train]\ncuda-graphs = true\n[model]\nrecompute = full\n"}) {
     EXPECT_NE(error(text).find("which has no effect unless"), std::string::npos) << text;
     EXPECT_EQ(error(text).find("a.ini:2: "), 0u) << text;
   }
@@ -330,156 +262,6 @@ TEST(CommandLine, SuggestsAndRefuses) {
             "tupelo eat: '--model.position' is given twice");
   verb.positional = "fruit";
   EXPECT_EQ(error({"fig", "plum"}), "tupelo eat: one NAME at a time, 'plum' is one too many");
-}
-
-class Folder : public ::testing::Test {
- protected:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tupelo-launcher-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() override { std::filesystem::remove_all(path_); }
-  std::filesystem::path path_;
-};
-
-TEST_F(Folder, MetricsLogCutsBackToTheRestoredStep) {
-  const auto file = path_ / "metrics.jsonl";
-  {
-    MetricsLog log(file, 0);
-    for (int step = 1; step <= 3; ++step) {
-      log.append("{\"step\":" + std::to_string(step) + ",\"loss\":0.1}");
-    }
-  }
-  std::ofstream(file, std::ios::app) << "{\"step\":4,\"lo";  // torn by a kill
-  { MetricsLog log(file, 2); }
-  EXPECT_EQ(read_file(file), "{\"step\":1,\"loss\":0.1}\n{\"step\":2,\"loss\":0.1}\n");
-}
-
-TEST_F(Folder, RunLockHasOneHolder) {
-  auto first = std::make_unique<RunLock>(path_ / "lock");
-  const std::string error =
-      message_of<std::invalid_argument>([&] { RunLock second(path_ / "lock"); });
-  EXPECT_NE(error.find("in use"), std::string::npos);
-  EXPECT_NE(error.find(std::to_string(getpid())), std::string::npos);
-  first.reset();
-  RunLock third(path_ / "lock");
-}
-
-TEST_F(Folder, AtomicWriteReplacesOrKeeps) {
-  write_atomically(path_ / "file", "old");
-  write_atomically(path_ / "file", "new");
-  EXPECT_EQ(read_file(path_ / "file"), "new");
-  EXPECT_THROW(write_atomically(path_ / "absent" / "file", "x"), std::system_error);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path_), {}), 1);
-  EXPECT_THROW(read_file(path_), std::system_error);
-}
-
-TEST(RunState, JsonRoundTripsAndNamesWhatIsMissing) {
-  RunState state;
-  state.config_ini = ConfigBuilder().to_ini(false);
-  state.position_plan = "0-11:none";
-  state.step = 7;
-  state.masks_hash = 0xfedcba9876543210ULL;
-  state.corpora = {"zh", "en"};
-  state.corpus_digests = {"a1", "b2"};
-  state.epochs.resize(2);
-  state.epochs[1][3] = {5, 0x8000000000000001ULL};
-  const std::string text = to_json(state);
-  EXPECT_EQ(to_json(run_state_from_json(text)), text);
-  EXPECT_EQ(run_state_from_json(text).epochs.at(1).at(3).hash, 0x8000000000000001ULL);
-  EXPECT_TRUE(run_state_from_json(text).epochs.at(0).empty());
-  EXPECT_NE(message_of<CorruptCheckpoint>([] {
-              run_state_from_json("{\"config\":\"\"}");
-            }).find("position_plan"),
-            std::string::npos);
-  EXPECT_THROW(run_state_from_json("[]"), CorruptCheckpoint);
-}
-
-TEST(RunState, WhatARunGoesWithoutSurvives) {
-  RunState state;
-  state.config_ini = ConfigBuilder().to_ini(false);
-  state.corpora = state.corpus_digests = {"zh", "en"};
-  state.excluded_shards = {{{"en", "train/a.h5"}, "a.h5: is \"damaged\"", 40, 3, 500},
-                           {{"zh", "train/b.h5"}, "b.h5: the file is missing", 70, 1, 9}};
-  state.order_start = {70, {3, 5}, 3.0 / 7.0};
-  state.next_order = OrderStart{90, {4, 6}, 5.0 / 7.0};
-  state.frozen_position_steps = INT64_MAX;
-  const std::string text = to_json(state);
-  const RunState read = run_state_from_json(text);
-  EXPECT_EQ(read.excluded_shards, state.excluded_shards);
-  EXPECT_EQ(read.order_start, state.order_start);
-  EXPECT_EQ(read.next_order, state.next_order);
-  EXPECT_EQ(read.frozen_position_steps, INT64_MAX);
-
-  state.order_start.epochs = {3};
-  EXPECT_NE(message_of<CorruptCheckpoint>([&] {
-              run_state_from_json(to_json(state));
-            }).find("an epoch of each corpus"),
-            std::string::npos);
-}
-
-TEST(RunState, OnlyWhatDecidesTheResultMustStay) {
-  ConfigBuilder builder;
-  RunState saved;
-  saved.config_ini = builder.to_ini(false);
-  RunState current = saved;
-  for (const char* name : {"train.steps", "train.micro-batch", "train.save-every"}) {
-    builder.set(name, "17", "test");
-  }
-  current.config_ini = builder.to_ini(false);
-  EXPECT_NO_THROW(require_same_run(saved, current));
-  builder.set("train.seed", "18", "test");
-  current.config_ini = builder.to_ini(false);
-  EXPECT_NE(message_of<std::invalid_argument>([&] {
-              require_same_run(saved, current);
-            }).find("train.seed '1', this run has '18'"),
-            std::string::npos);
-}
-
-TEST(RunState, TheLawOfMasksMustStay) {
-  RunState current;
-  current.config_ini = ConfigBuilder().to_ini(false);
-  current.corpora = current.corpus_digests = {"zh"};
-  std::string text = to_json(current);
-  const std::string key = "\"mask_law\": 2,";
-  ASSERT_NE(text.find(key), std::string::npos);
-  EXPECT_NO_THROW(require_same_run(run_state_from_json(text), current));
-  text.erase(text.find(key), key.size());  // as before there was a second law
-  EXPECT_EQ(
-      message_of<std::invalid_argument>(
-          [&] { require_same_run(run_state_from_json(text), current); }),
-      "the checkpoint is of a version of tupelo that masks other tokens (law 1, here 2); go on "
-      "with that version, or begin another run from its weights with --init-from");
-}
-
-TEST(RunState, WhatTheModelComputesMustStay) {
-  RunState saved;
-  saved.config_ini = ConfigBuilder().to_ini(false);
-  const std::vector<std::pair<std::string, std::string>> changes = {
-      {"model.input-position", "sinusoidal"},
-      {"model.logn", "plain"},
-      {"model.logn-length", "77"},
-      {"model.mask-decoder", "emd"}};
-  for (const auto& [name, value] : changes) {
-    ConfigBuilder builder;
-    builder.set(name, value, "test");
-    RunState current = saved;
-    current.config_ini = builder.to_ini(false);
-    const std::string message =
-        message_of<std::invalid_argument>([&] { require_same_run(saved, current); });
-    EXPECT_NE(message.find(name), std::string::npos) << message;
-    EXPECT_NE(message.find("this run has '" + value + "'"), std::string::npos) << message;
-  }
-}
-
-TEST(CurvePlot, DrawsEveryPointAndRefusesNothing) {
-  const Curves curves = curves_from_metrics(
-      "{\"step\":1,\"loss\":5.5}\n{\"step\":2,\"loss\":4.5}\nnot json\n"
-      "{\"step\":2,\"event\":\"validation\",\"validation_loss\":4.75}\n");
-  ASSERT_EQ(curves.curves.size(), 2u);
-  EXPECT_EQ(curves.curves[0].points.size(), 2u);
-  EXPECT_NE(to_svg(curves).find("<polyline"), std::string::npos);
-  EXPECT_THROW(to_svg(Curves{}), std::invalid_argument);
 }
 
 }  // namespace

@@ -239,6 +239,11 @@ class UserErrors(tupelo_runs.RunTest):
         line[line.index("--corpus") + 1:line.index("--corpus") + 1] = [str(self.corpus)]
         self.assert_error(tupelo_runs.run(line), USAGE, "--corpus", "same corpus")
 
+    def test_cuda_graphs_on_processors(self):
+        result = self.train("graphs", ranks=2, train__cuda_graphs="true", expect=USAGE, **FEW)
+        self.assert_error(result, USAGE, "train.cuda-graphs", "needs a CUDA device", "cpu")
+        self.assertFalse((self.folder / "graphs").exists())
+
     def test_force_and_truncate_alone(self):
         result = self.train("alone", flags=["force"], expect=USAGE, **FEW)
         self.assert_error(result, USAGE, "--force", "--fresh")

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "model/attention.h"
-#include "model/position/position_encoding.h"
+#include "tests/model/encoding_variants.h"
 #include "tests/model/formulas.h"
 #include "tests/model/tiny_model.h"
 
@@ -22,112 +21,14 @@ namespace {
 
 using torch::Tensor;
 
-struct Variant {
-  std::string name;
-  PositionOptions options;
-
-  std::string plan_entry() const {
-    std::string text;
-    for (const auto& [option, value] : options) {
-      text += (text.empty() ? "(" : ",") + option + "=" + value;
-    }
-    return name + (text.empty() ? "" : text + ")");
-  }
-};
-
-void PrintTo(const Variant& variant, std::ostream* stream) { *stream << variant.plan_entry(); }
-
-// Options that only mean something beside others.
-PositionOptions companions(const std::string& option) {
-  if (option == "temperature_cc") return {{"temperature", "per-head"}};
-  if (option == "max_distance" || option == "rel_bins") return {{"rel", "t5"}};
-  if (option == "factor") return {{"scaling", "pi"}};
-  if (option == "scaling") return {{"factor", "2"}};
-  return {};
-}
-
-// A value of a numeric option that differs from the default.
-std::string some_number(const PositionOptionKind& option) {
-  if (option.name == "kernel") return "5";
-  if (option.name == "delta") return "0.02";
-  return std::to_string(option.minimum + (option.real ? 2 : 8));
-}
-
-std::vector<Variant> all_variants() {
-  std::vector<Variant> variants;
-  for (const PositionEncodingKind& kind : position_encoding_kinds()) {
-    variants.push_back({kind.name, {}});
-    for (const PositionOptionKind& option : kind.options) {
-      if (option.name == "refresh_every") continue;  // gradients on some calls only: tested apart
-      const auto values =
-          option.values.empty() ? std::vector<std::string>{some_number(option)} : option.values;
-      for (const std::string& value : values) {
-        if (value == option.default_value) continue;
-        Variant variant{kind.name, {{option.name, value}}};
-        for (const auto& companion : companions(option.name)) {
-          const bool known = std::any_of(kind.options.begin(), kind.options.end(),
-                                         [&](const auto& o) { return o.name == companion.first; });
-          if (known) variant.options.push_back(companion);
-        }
-        variants.push_back(variant);
-      }
-    }
-  }
-  // Combinations with a cancellation or a form of their own.
-  variants.push_back({"tupe-a", {{"theta", "none"}, {"fold", "concat"}}});
-  variants.push_back({"tupe-a", {{"theta", "paper"}, {"fold", "concat"}}});
-  variants.push_back({"tupe-a", {{"gate", "per-head"}, {"fold", "concat"}}});
-  variants.push_back({"tupe-r", {{"gate", "per-head"}, {"content", "rope"}}});
-  for (const std::string pp : {"relative", "dot", "both", "none"}) {
-    for (const std::string fold : {"add", "concat"}) {
-      variants.push_back({"tupe-full",
-                          {{"pp", pp},
-                           {"temperature", "per-head"},
-                           {"temperature_cc", "true"},
-                           {"cls_untie", "true"},
-                           {"fold", fold}}});
-    }
-  }
-  variants.push_back({"tupe-full", {{"pp", "both"}, {"temperature", "shared"}}});
-  variants.push_back({"tupe-full", {{"pp", "dot"}, {"fold", "concat"}}});
-  variants.push_back({"tupe-full", {{"rel_range", "3"}}});
-  for (const std::string name : {"shaw", "nezha"}) variants.push_back({name, {{"clip", "3"}}});
-  variants.push_back({"xlnet", {{"clamp_len", "3"}}});
-  return variants;
-}
-
-constexpr std::int64_t kHeads = 3, kWidth = 4, kLongest = 9;
-
-std::shared_ptr<PositionEncoding> make(const Variant& variant,
-                                       torch::ScalarType type = torch::kFloat64) {
-  PositionContext context;
-  context.heads = kHeads;
-  context.head_width = kWidth;
-  context.max_positions = kLongest;
-  context.layers = 1;
-  const auto encoding = make_position_encoding(variant.name, context, variant.options);
-  encoding->initialize(0.3, at::make_generator<at::CPUGeneratorImpl>(11));
-  encoding->to(type);
-  perturb(*encoding, 0.2);
-  return encoding;
-}
-
-struct Heads {
-  explicit Heads(std::int64_t tokens, std::int64_t batch = 2)
-      : query(torch::randn({batch, kHeads, tokens, kWidth}, torch::kFloat64)),
-        key(torch::randn_like(query)),
-        value(torch::randn_like(query)) {}
-  Tensor query, key, value;
-};
-
-bool has_option(const Variant& variant, const std::string& name, const std::string& value) {
+bool has_option(const EncodingVariant& variant, const std::string& name, const std::string& value) {
   const auto& options = variant.options;
   return std::find(options.begin(), options.end(), std::pair(name, value)) != options.end();
 }
 
 // The position key's bias adds a constant to each row of scores, which a softmax cannot feel,
 // unless [CLS]'s column is an exception; so does what all position keys have in common.
-bool is_inert(const Variant& variant, const std::string& parameter) {
+bool is_inert(const EncodingVariant& variant, const std::string& parameter) {
   if (parameter == "k_pos.bias") {
     return !has_option(variant, "cls_untie", "true");
   }
@@ -143,14 +44,15 @@ AttentionTerms terms_of(PositionEncoding& encoding, std::int64_t tokens) {
   AttentionTerms terms = encoding.terms(tokens);
   if (terms.relative_rows.defined()) {
     const Tensor heads =
-        terms.relative_rows.view({terms.relative_rows.size(0), kHeads, kWidth}).transpose(0, 1);
+        terms.relative_rows.view({terms.relative_rows.size(0), kSmallHeads, kSmallWidth})
+            .transpose(0, 1);
     if (terms.relative_rows_as_keys) terms.relative_key = heads;
     if (terms.relative_rows_as_queries) terms.relative_query = heads;
   }
   return terms;
 }
 
-std::shared_ptr<RobertaForMaskedLm> model_with(const Variant& variant,
+std::shared_ptr<RobertaForMaskedLm> model_with(const EncodingVariant& variant,
                                                torch::ScalarType type = torch::kFloat64,
                                                const std::string& recompute = "none") {
   ModelOptions options = tiny_options("all:" + variant.plan_entry());
@@ -170,17 +72,17 @@ testing::AssertionResult near_or_blocked(const Tensor& left, const Tensor& right
   return near(left.nan_to_num(0, 0, 0), right.nan_to_num(0, 0, 0), 1e-12);
 }
 
-class EveryEncoding : public testing::TestWithParam<Variant> {
+class EveryEncoding : public testing::TestWithParam<EncodingVariant> {
  protected:
   void SetUp() override { torch::manual_seed(17); }
 };
 
 TEST_P(EveryEncoding, FollowsTheAttentionFormulaAtEveryLength) {
-  const auto encoding = make(GetParam());
+  const auto encoding = small_encoding(GetParam());
   for (const std::int64_t tokens : {1, 2, 5, 8, 9}) {
     const AttentionTerms terms = terms_of(*encoding, tokens);
     EXPECT_GT(terms.scale, 0.0);
-    const Heads heads(tokens);
+    const SmallHeads heads(tokens);
     const Tensor result = attention(heads.query, heads.key, heads.value, terms, {}, 0.0);
     if (!terms.bias_blocks) {  // the plain formula has no rule for queries without keys
       EXPECT_TRUE(
@@ -188,25 +90,25 @@ TEST_P(EveryEncoding, FollowsTheAttentionFormulaAtEveryLength) {
     }
     EXPECT_TRUE(result.isfinite().all().item<bool>());
     if (terms.bias.defined()) {
-      EXPECT_EQ(terms.bias.sizes(), (at::IntArrayRef{kHeads, tokens, tokens}));
+      EXPECT_EQ(terms.bias.sizes(), (at::IntArrayRef{kSmallHeads, tokens, tokens}));
     }
   }
 }
 
 TEST_P(EveryEncoding, GoesBeyondItsTablesOrNamesBothLengths) {
-  const auto encoding = make(GetParam());
+  const auto encoding = small_encoding(GetParam());
   if (encoding->longest() == PositionEncoding::kAnyLength) {
-    const Heads heads(2 * kLongest);
-    EXPECT_TRUE(
-        attention(heads.query, heads.key, heads.value, terms_of(*encoding, 2 * kLongest), {}, 0.0)
-            .isfinite()
-            .all()
-            .item<bool>());
+    const SmallHeads heads(2 * kSmallLongest);
+    EXPECT_TRUE(attention(heads.query, heads.key, heads.value,
+                          terms_of(*encoding, 2 * kSmallLongest), {}, 0.0)
+                    .isfinite()
+                    .all()
+                    .item<bool>());
     return;
   }
-  EXPECT_EQ(encoding->longest(), kLongest);
+  EXPECT_EQ(encoding->longest(), kSmallLongest);
   try {
-    encoding->terms(kLongest + 1);
+    encoding->terms(kSmallLongest + 1);
     FAIL() << "accepted";
   } catch (const std::invalid_argument& error) {
     const std::string what = error.what();
@@ -217,9 +119,9 @@ TEST_P(EveryEncoding, GoesBeyondItsTablesOrNamesBothLengths) {
 }
 
 TEST_P(EveryEncoding, ShorterSequencesSeeTheFirstOfTheTerms) {
-  const auto encoding = make(GetParam());
+  const auto encoding = small_encoding(GetParam());
   const AttentionTerms whole = terms_of(*encoding, 8), part = terms_of(*encoding, 5);
-  const Heads heads(5);
+  const SmallHeads heads(5);
   EXPECT_TRUE(near_or_blocked(plain_scores(heads.query, heads.key, part),
                               plain_scores(heads.query, heads.key, whole.first(5))));
   EXPECT_TRUE(near(attention(heads.query, heads.key, heads.value, part, {}, 0.0),
@@ -285,12 +187,12 @@ TEST_P(EveryEncoding, TellsOrderApart) {
 }
 
 TEST_P(EveryEncoding, RowsOfTheBiasGradientSumToZero) {
-  AttentionTerms terms = terms_of(*make(GetParam()), 7);
+  AttentionTerms terms = terms_of(*small_encoding(GetParam()), 7);
   if (!terms.bias.defined() || !terms.bias.requires_grad()) return;
   terms.bias.retain_grad();
-  const Heads heads(7);
+  const SmallHeads heads(7);
   attention(heads.query, heads.key, heads.value, terms, {}, 0.0).square().sum().backward();
-  EXPECT_TRUE(near(terms.bias.grad().sum(-1), torch::zeros({kHeads, 7}), 1e-13));
+  EXPECT_TRUE(near(terms.bias.grad().sum(-1), torch::zeros({kSmallHeads, 7}), 1e-13));
 }
 
 TEST_P(EveryEncoding, EveryParameterGetsAGradient) {
@@ -363,7 +265,7 @@ TEST_P(EveryEncoding, ParametersAreAllThereIsToSave) {
 }
 
 TEST_P(EveryEncoding, InitialValuesAreAFunctionOfTheGenerator) {
-  const auto first = make(GetParam()), second = make(GetParam());
+  const auto first = small_encoding(GetParam()), second = small_encoding(GetParam());
   const auto generator = [](std::uint64_t seed) {
     return at::make_generator<at::CPUGeneratorImpl>(seed);
   };
@@ -382,7 +284,7 @@ TEST_P(EveryEncoding, InitialValuesAreAFunctionOfTheGenerator) {
 }
 
 TEST_P(EveryEncoding, UndecayedNamesAreParametersAndCoverAllVectors) {
-  const auto encoding = make(GetParam());
+  const auto encoding = small_encoding(GetParam());
   const auto undecayed = encoding->undecayed_parameters();
   const auto parameters = encoding->named_parameters();
   for (const std::string& name : undecayed) {
@@ -431,9 +333,11 @@ TEST_P(EveryEncoding, DistancesAloneMakeToeplitzScores) {
                                              "nezha", "xlnet", "deberta", "deberta-v2"};
   const auto& name = GetParam().name;
   if (std::find(relative.begin(), relative.end(), name) == relative.end()) return;
-  const auto encoding = make(GetParam());
-  const Tensor query = torch::randn({1, kHeads, 1, kWidth}, torch::kFloat64).expand({1, -1, 8, -1});
-  const Tensor key = torch::randn({1, kHeads, 1, kWidth}, torch::kFloat64).expand({1, -1, 8, -1});
+  const auto encoding = small_encoding(GetParam());
+  const Tensor query =
+      torch::randn({1, kSmallHeads, 1, kSmallWidth}, torch::kFloat64).expand({1, -1, 8, -1});
+  const Tensor key =
+      torch::randn({1, kSmallHeads, 1, kSmallWidth}, torch::kFloat64).expand({1, -1, 8, -1});
   const Tensor scores = plain_scores(query, key, terms_of(*encoding, 8));
   const auto corner = [&](std::int64_t first) {
     return scores.narrow(2, first, 7).narrow(3, first, 7);
@@ -441,7 +345,7 @@ TEST_P(EveryEncoding, DistancesAloneMakeToeplitzScores) {
   EXPECT_TRUE(near_or_blocked(corner(0), corner(1)));
 }
 
-std::string test_name(const testing::TestParamInfo<Variant>& tested) {
+std::string test_name(const testing::TestParamInfo<EncodingVariant>& tested) {
   std::string name;
   for (const char letter : tested.param.plan_entry()) {
     name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
@@ -449,92 +353,7 @@ std::string test_name(const testing::TestParamInfo<Variant>& tested) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryEncoding, testing::ValuesIn(all_variants()), test_name);
-
-// Folds: two ways into the kernel, one result.
-TEST(PositionFolds, AgreeForEverySettingOfTupeFull) {
-  torch::manual_seed(2);
-  for (const std::string pp : {"relative", "dot", "both", "none"}) {
-    for (const std::string temperature : {"none", "shared", "per-head"}) {
-      for (const std::string untie : {"false", "true"}) {
-        Variant variant{"tupe-full",
-                        {{"pp", pp}, {"temperature", temperature}, {"cls_untie", untie}}};
-        variant.options.emplace_back("fold", "add");
-        const auto added = make(variant);
-        variant.options.back().second = "concat";
-        const auto concatenated = make(variant);
-        torch::NoGradGuard no_grad;
-        for (const auto& parameter : added->named_parameters()) {
-          concatenated->named_parameters()[parameter.key()].copy_(parameter.value());
-        }
-        const Heads heads(8);
-        EXPECT_TRUE(near(plain_scores(heads.query, heads.key, added->terms(8)),
-                         plain_scores(heads.query, heads.key, concatenated->terms(8)), 1e-12))
-            << variant.plan_entry();
-      }
-    }
-  }
-}
-
-TEST(PositionFolds, PlainSumOfAllFourNeedsNoBias) {
-  EXPECT_FALSE(make({"tupe-full", {{"pp", "dot"}}})->terms(5).bias.defined());
-}
-
-TEST(PositionFolds, VanishingContentTemperatureIsExactByConcatenation) {
-  const auto encoding = make(
-      {"tupe-full", {{"pp", "both"}, {"temperature", "per-head"}, {"temperature_cc", "true"}}});
-  torch::NoGradGuard no_grad;
-  encoding->named_parameters()["temperature"][0].zero_();
-  const Heads heads(6);
-  EXPECT_TRUE(attention(heads.query, heads.key, heads.value, encoding->terms(6), {}, 0.0)
-                  .isfinite()
-                  .all()
-                  .item<bool>());
-}
-
-TEST(PositionFolds, BFloat16StaysNearDouble) {
-  torch::manual_seed(8);
-  const auto encoding = make({"tupe-full", {{"temperature", "per-head"}}});
-  const Heads heads(8);
-  const Tensor exact = attention(heads.query, heads.key, heads.value, encoding->terms(8), {}, 0.0);
-  encoding->to(torch::kBFloat16);
-  const Tensor rough = attention(heads.query.to(torch::kBFloat16), heads.key.to(torch::kBFloat16),
-                                 heads.value.to(torch::kBFloat16), encoding->terms(8), {}, 0.0);
-  EXPECT_TRUE(near(rough, exact, 3e-2 * std::max(1.0, exact.abs().max().item<double>())));
-}
-
-TEST(TupeRelative, ClsQueriesFeelNoPositionAndInertRowsGetNoGradient) {
-  torch::manual_seed(4);
-  const auto encoding = make({"tupe-r", {}});
-  const Heads heads(7);
-  const AttentionTerms terms = encoding->terms(7);
-  attention(heads.query, heads.key, heads.value, terms, {}, 0.0).pow(3).sum().backward();
-  EXPECT_EQ(terms.bias.select(1, 0).std(-1).max().item<double>(), 0.0);
-  const auto parameters = encoding->named_parameters();
-  EXPECT_LT(parameters["pos.weight"].grad()[0].abs().max().item<double>(), 1e-15);
-  const Tensor relative = parameters["relative_attention_bias.weight"].grad();
-  EXPECT_LT(relative[16].abs().max().item<double>(), 1e-15);
-  EXPECT_GT(relative[32].abs().max().item<double>(), 1e-6);
-  EXPECT_TRUE(near(relative.sum(0), torch::zeros({kHeads}), 1e-13));
-}
-
-TEST(TupeFull, TableGradientSumsToZeroOverItsRows) {
-  torch::manual_seed(4);
-  const auto encoding = make({"tupe-full", {}});
-  const Heads heads(7);
-  attention(heads.query, heads.key, heads.value, encoding->terms(7), {}, 0.0)
-      .pow(3)
-      .sum()
-      .backward();
-  const Tensor gradient = encoding->named_parameters()["rel_pos_bias.weight"].grad();
-  EXPECT_TRUE(near(gradient.sum(0), torch::zeros({kHeads}), 1e-13));
-}
-
-TEST(TupeFull, RefusesWhatDoesNotFitTogether) {
-  EXPECT_THROW(make({"tupe-full", {{"temperature_cc", "true"}}}), std::invalid_argument);
-  EXPECT_THROW(make({"tupe-full", {{"pos_dim", "7"}}}), std::invalid_argument);
-  EXPECT_NO_THROW(make({"tupe-full", {{"pos_dim", "7"}, {"pos_init", "normal"}}}));
-}
+INSTANTIATE_TEST_SUITE_P(Table, EveryEncoding, testing::ValuesIn(encoding_variants()), test_name);
 
 TEST(EncodingTable, NamesAliasesAndHelp) {
   EXPECT_EQ(position_encoding_kind("article").name, "tupe-full");
