@@ -3,12 +3,12 @@
 
 #include <cstdio>
 #include <functional>
-#include <iostream>
 #include <map>
 #include <sstream>
 #include <thread>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "distributed/backends.h"
 #include "distributed/runtime.h"
@@ -183,17 +183,12 @@ void run(const Arguments& arguments) {
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  try {
-    tupelo::bench::run({argc,
-                        argv,
-                        {{"--backend", "mpi"},
-                         {"--ways", "messages,shared,library"},
-                         {"--ranks-per-host", "0"},
-                         {"--threads", "2"},
-                         {"--rounds", "7"},
-                         {"--largest-bytes", "100000000"}}});
-  } catch (const std::exception& error) {
-    std::cerr << "allreduce: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("allreduce", argc, argv,
+                                  {{"--backend", "mpi"},
+                                   {"--ways", "messages,shared,library"},
+                                   {"--ranks-per-host", "0"},
+                                   {"--threads", "2"},
+                                   {"--rounds", "7"},
+                                   {"--largest-bytes", "100000000"}},
+                                  tupelo::bench::run);
 }

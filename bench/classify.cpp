@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "data/corpus.h"
 #include "launcher/model_parameters.h"
 #include "launcher/saved_model.h"
@@ -236,21 +237,16 @@ void run(const Arguments& arguments) {
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  try {
-    tupelo::bench::run({argc,
-                        argv,
-                        {{"--run", ""},
-                         {"--corpus", ""},
-                         {"--train", ""},
-                         {"--test", ""},
-                         {"--weights", "pretrained"},
-                         {"--epochs", "3"},
-                         {"--rows", "32"},
-                         {"--tokens", "128"},
-                         {"--learning-rate", "1e-4"},
-                         {"--seed", "1"}}});
-  } catch (const std::exception& error) {
-    std::cerr << "classify: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("classify", argc, argv,
+                                  {{"--run", ""},
+                                   {"--corpus", ""},
+                                   {"--train", ""},
+                                   {"--test", ""},
+                                   {"--weights", "pretrained"},
+                                   {"--epochs", "3"},
+                                   {"--rows", "32"},
+                                   {"--tokens", "128"},
+                                   {"--learning-rate", "1e-4"},
+                                   {"--seed", "1"}},
+                                  tupelo::bench::run);
 }

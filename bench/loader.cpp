@@ -9,7 +9,6 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "data/batch_stream.h"
 #include "data/corpus_files.h"
@@ -255,16 +255,11 @@ void run(const Arguments& arguments) {
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  try {
-    tupelo::bench::run({argc,
-                        argv,
-                        {{"--corpus", ""},
-                         {"--tokens", "32000000"},
-                         {"--sequence-length", "512"},
-                         {"--rows", "8192"},
-                         {"--rounds", "5"}}});
-  } catch (const std::exception& error) {
-    std::cerr << "loader: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("loader", argc, argv,
+                                  {{"--corpus", ""},
+                                   {"--tokens", "32000000"},
+                                   {"--sequence-length", "512"},
+                                   {"--rows", "8192"},
+                                   {"--rounds", "5"}},
+                                  tupelo::bench::run);
 }

@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
 #include "bench/model_arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "model/activation_probe.h"
 #include "model/allocation_meter.h"
@@ -139,34 +139,32 @@ void print(const Arguments& arguments, const std::vector<Variant>& variants) {
   }
 }
 
+void run(const Arguments& arguments) {
+  if (arguments.text("--type") != "float32" && arguments.text("--type") != "bfloat16") {
+    throw std::invalid_argument("--type is float32 or bfloat16");
+  }
+  Step step(arguments);
+  std::vector<Variant> variants = variants_of(arguments.text("--policies"), step);
+  measure(arguments, step, variants);
+  print(arguments, variants);
+}
+
 }  // namespace
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  using namespace tupelo::bench;
-  try {
-    const Arguments arguments(argc, argv,
-                              {{"--layers", "6"},
-                               {"--hidden", "256"},
-                               {"--heads", "4"},
-                               {"--vocab", "4096"},
-                               {"--tokens", "256"},
-                               {"--rows", "4"},
-                               {"--dropout", "0.1"},
-                               {"--input", "learned"},
-                               {"--position", "all:none"},
-                               {"--type", "float32"},
-                               {"--rounds", "9"},
-                               {"--policies", "none;ffn;attention;every-2;full"}});
-    if (arguments.text("--type") != "float32" && arguments.text("--type") != "bfloat16") {
-      throw std::invalid_argument("--type is float32 or bfloat16");
-    }
-    Step step(arguments);
-    std::vector<Variant> variants = variants_of(arguments.text("--policies"), step);
-    measure(arguments, step, variants);
-    print(arguments, variants);
-  } catch (const std::exception& error) {
-    std::cerr << "memory: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("memory", argc, argv,
+                                  {{"--layers", "6"},
+                                   {"--hidden", "256"},
+                                   {"--heads", "4"},
+                                   {"--vocab", "4096"},
+                                   {"--tokens", "256"},
+                                   {"--rows", "4"},
+                                   {"--dropout", "0.1"},
+                                   {"--input", "learned"},
+                                   {"--position", "all:none"},
+                                   {"--type", "float32"},
+                                   {"--rounds", "9"},
+                                   {"--policies", "none;ffn;attention;every-2;full"}},
+                                  tupelo::bench::run);
 }

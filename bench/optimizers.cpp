@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "optim/optimizer.h"
 
@@ -136,13 +136,8 @@ void run(const Arguments& arguments) {
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  try {
-    tupelo::bench::run(
-        {argc,
-         argv,
-         {{"--layers", "4"}, {"--hidden", "768"}, {"--vocab", "20000"}, {"--rounds", "7"}}});
-  } catch (const std::exception& error) {
-    std::cerr << "optimizers: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench(
+      "optimizers", argc, argv,
+      {{"--layers", "4"}, {"--hidden", "768"}, {"--vocab", "20000"}, {"--rounds", "7"}},
+      tupelo::bench::run);
 }

@@ -2,10 +2,10 @@
 // same work per rank, done by one rank alone, by all ranks each for itself, and by all ranks
 // together.
 #include <cstdio>
-#include <iostream>
 #include <stdexcept>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "distributed/backends.h"
 #include "distributed/gradient_reducer.h"
@@ -165,25 +165,23 @@ class Benchmark {
       {"all ranks, communication during backward", Who::kAllTogether, true, {}, {}}};
 };
 
+void run(const Arguments& arguments) {
+  const Runtime runtime;
+  Benchmark(runtime, arguments).run();
+}
+
 }  // namespace
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  using tupelo::bench::Arguments;
-  try {
-    const Arguments arguments(argc, argv,
-                              {{"--layers", "8"},
-                               {"--width", "1024"},
-                               {"--rows", "512"},
-                               {"--type", "float32"},
-                               {"--micro-batches", "1"},
-                               {"--bucket-bytes", "4194304"},
-                               {"--steps", "2"},
-                               {"--rounds", "9"}});
-    const tupelo::Runtime runtime;
-    tupelo::bench::Benchmark(runtime, arguments).run();
-  } catch (const std::exception& error) {
-    std::cerr << "overlap: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("overlap", argc, argv,
+                                  {{"--layers", "8"},
+                                   {"--width", "1024"},
+                                   {"--rows", "512"},
+                                   {"--type", "float32"},
+                                   {"--micro-batches", "1"},
+                                   {"--bucket-bytes", "4194304"},
+                                   {"--steps", "2"},
+                                   {"--rounds", "9"}},
+                                  tupelo::bench::run);
 }

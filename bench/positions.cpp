@@ -8,13 +8,13 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
 #include "bench/model_arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "model/position/encoding_call.h"
 #include "model/position/input_encoding.h"
@@ -149,39 +149,36 @@ void print(const Arguments& arguments, const std::vector<Variant>& variants) {
   }
 }
 
+void run(const Arguments& arguments) {
+  std::vector<Variant> variants;
+  for (const std::string& text : split_outside_parentheses(arguments.text("--variants"), ';')) {
+    variants.push_back(variant_of(text));
+  }
+  measure(arguments, variants);
+  print(arguments, variants);
+}
+
 }  // namespace
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  using namespace tupelo::bench;
-  try {
-    const Arguments arguments(
-        argc, argv,
-        {{"--layers", "4"},
-         {"--hidden", "256"},
-         {"--heads", "4"},
-         {"--vocab", "4096"},
-         {"--tokens", "256"},
-         {"--rows", "4"},
-         {"--dropout", "0"},
-         {"--recompute", "none"},
-         {"--rounds", "9"},
-         {"--variants",
-          "learned@input;none;sinusoidal@input;recursive@input;floater@input;conv@input;"
-          "complex-order@input;complex-order@input(form=hermitian);"
-          "complex-order@input(form=modulus);t5;alibi;rope;shaw;shaw(values=false);nezha;"
-          "nezha(clip=256);xlnet;xlnet(r_dim=64);deberta;deberta-v2;floater;conv;tupe-a;"
-          "tupe-a(fold=concat);tupe-r;tupe-r(content=rope);tupe-full;tupe-full(fold=concat);"
-          "tupe-full(share=layer);0-1:none,2-3:tupe-r"}});
-    std::vector<Variant> variants;
-    for (const std::string& text :
-         tupelo::split_outside_parentheses(arguments.text("--variants"), ';')) {
-      variants.push_back(variant_of(text));
-    }
-    measure(arguments, variants);
-    print(arguments, variants);
-  } catch (const std::exception& error) {
-    std::cerr << "positions: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench(
+      "positions", argc, argv,
+      {{"--layers", "4"},
+       {"--hidden", "256"},
+       {"--heads", "4"},
+       {"--vocab", "4096"},
+       {"--tokens", "256"},
+       {"--rows", "4"},
+       {"--dropout", "0"},
+       {"--recompute", "none"},
+       {"--rounds", "9"},
+       {"--variants",
+        "learned@input;none;sinusoidal@input;recursive@input;floater@input;conv@input;"
+        "complex-order@input;complex-order@input(form=hermitian);"
+        "complex-order@input(form=modulus);t5;alibi;rope;shaw;shaw(values=false);nezha;"
+        "nezha(clip=256);xlnet;xlnet(r_dim=64);deberta;deberta-v2;floater;conv;tupe-a;"
+        "tupe-a(fold=concat);tupe-r;tupe-r(content=rope);tupe-full;tupe-full(fold=concat);"
+        "tupe-full(share=layer);0-1:none,2-3:tupe-r"}},
+      tupelo::bench::run);
 }

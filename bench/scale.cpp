@@ -15,6 +15,7 @@
 #include "bench/arguments.h"
 #include "bench/doctor_file.h"
 #include "bench/encoder_work.h"
+#include "bench/run_bench.h"
 #include "bench/scale_check.h"
 
 namespace tupelo::bench {
@@ -303,32 +304,27 @@ void run(const Arguments& arguments) {
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  using tupelo::bench::Arguments;
-  try {
-    tupelo::bench::run(Arguments(argc, argv,
-                                 {{"--algorithm", "best"},
-                                  {"--bucket-bytes", "4194304"},
-                                  {"--check", ""},
-                                  {"--doctor", ""},
-                                  {"--fabric", "nvlink-400g"},
-                                  {"--global-batch", "0"},
-                                  {"--gpus", "8,64,512,4096"},
-                                  {"--least-layer-us", "200"},
-                                  {"--mask-fraction", "0.15"},
-                                  {"--memory-gigabytes-per-second", "2680"},
-                                  {"--mfu", "0.4"},
-                                  {"--micro-batch", "32"},
-                                  {"--model", "base,large,1b"},
-                                  {"--overlap", "on"},
-                                  {"--peak-tflops", "0"},
-                                  {"--precision", "bf16"},
-                                  {"--recompute", "none"},
-                                  {"--reduce-precision", "fp32"},
-                                  {"--sequence-length", "512"},
-                                  {"--shard", "none"},
-                                  {"--vocab", "50265"}}));
-  } catch (const std::exception& error) {
-    std::cerr << "scale: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("scale", argc, argv,
+                                  {{"--algorithm", "best"},
+                                   {"--bucket-bytes", "4194304"},
+                                   {"--check", ""},
+                                   {"--doctor", ""},
+                                   {"--fabric", "nvlink-400g"},
+                                   {"--global-batch", "0"},
+                                   {"--gpus", "8,64,512,4096"},
+                                   {"--least-layer-us", "200"},
+                                   {"--mask-fraction", "0.15"},
+                                   {"--memory-gigabytes-per-second", "2680"},
+                                   {"--mfu", "0.4"},
+                                   {"--micro-batch", "32"},
+                                   {"--model", "base,large,1b"},
+                                   {"--overlap", "on"},
+                                   {"--peak-tflops", "0"},
+                                   {"--precision", "bf16"},
+                                   {"--recompute", "none"},
+                                   {"--reduce-precision", "fp32"},
+                                   {"--sequence-length", "512"},
+                                   {"--shard", "none"},
+                                   {"--vocab", "50265"}},
+                                  tupelo::bench::run);
 }

@@ -2,10 +2,10 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <stdexcept>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "data/tokenizer/load_tokenizer.h"
 
@@ -42,7 +42,7 @@ std::size_t encode_all(const Tokenizer& tokenizer, const std::vector<std::string
   return tokens;
 }
 
-int run(const Arguments& arguments) {
+void run(const Arguments& arguments) {
   const auto tokenizer =
       load_tokenizer(arguments.text("--tokenizer"),
                      {.wordpiece = {.lowercase = arguments.number("--lowercase") != 0},
@@ -71,22 +71,18 @@ int run(const Arguments& arguments) {
                 tokenizer->kind().c_str(), bytes / 1e6, tokens, seconds.min(),
                 bytes / 1e6 / seconds.min(), count / 1e6 / seconds.min(), seconds.median());
   }
-  return 0;
 }
 
 }  // namespace
 }  // namespace tupelo::bench
 
-int main(int argc, char** argv) try {
-  return tupelo::bench::run({argc,
-                             argv,
-                             {{"--tokenizer", ""},
-                              {"--text", ""},
-                              {"--rounds", "5"},
-                              {"--lowercase", "1"},
-                              {"--prefix-space", "0"},
-                              {"--export", ""}}});
-} catch (const std::exception& error) {
-  std::cerr << "tokenize: " << error.what() << "\n";
-  return 1;
+int main(int argc, char** argv) {
+  return tupelo::bench::run_bench("tokenize", argc, argv,
+                                  {{"--tokenizer", ""},
+                                   {"--text", ""},
+                                   {"--rounds", "5"},
+                                   {"--lowercase", "1"},
+                                   {"--prefix-space", "0"},
+                                   {"--export", ""}},
+                                  tupelo::bench::run);
 }

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "bench/arguments.h"
 #include "bench/model_arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "distributed/backends.h"
 #include "launcher/cuda_graphs.h"
@@ -159,42 +159,39 @@ torch::Device device_of(const std::string& name) {
   throw std::invalid_argument("--device is auto, cpu or cuda");
 }
 
+void run(const Arguments& arguments) {
+  const torch::Device device = device_of(arguments.text("--device"));
+  if (!arguments.json()) {
+    std::printf("%s\n%-32s %14s %8s %10s %8s %12s %8s\n", arguments.list().c_str(), "", "tokens/s",
+                "ratio", "TFLOP/s", "MFU", "step MB", "steps");
+  }
+  double base = 0;
+  for (const std::string& variant : split_outside_parentheses(arguments.text("--variants"), ';')) {
+    const Result result = measure(arguments, variant, device);
+    if (base == 0) base = result.tokens_per_second;
+    print(arguments, result, base);
+  }
+}
+
 }  // namespace
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  using namespace tupelo::bench;
-  try {
-    const Arguments arguments(
-        argc, argv,
-        {{"--device", "auto"},
-         {"--precision", "fp32"},
-         {"--layers", "12"},
-         {"--hidden", "768"},
-         {"--heads", "12"},
-         {"--vocab", "50304"},
-         {"--tokens", "512"},
-         {"--rows", "8"},
-         {"--dropout", "0.1"},
-         {"--recompute", "none"},
-         {"--cuda-graphs", "off"},
-         {"--seconds", "5"},
-         {"--peak-teraflops", "0"},
-         {"--variants", "learned@all:none;all:rope;all:t5;all:tupe-a;all:tupe-r"}});
-    const torch::Device device = device_of(arguments.text("--device"));
-    if (!arguments.json()) {
-      std::printf("%s\n%-32s %14s %8s %10s %8s %12s %8s\n", arguments.list().c_str(), "",
-                  "tokens/s", "ratio", "TFLOP/s", "MFU", "step MB", "steps");
-    }
-    double base = 0;
-    for (const std::string& variant :
-         tupelo::split_outside_parentheses(arguments.text("--variants"), ';')) {
-      const Result result = measure(arguments, variant, device);
-      if (base == 0) base = result.tokens_per_second;
-      print(arguments, result, base);
-    }
-  } catch (const std::exception& error) {
-    std::cerr << "training_step: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench(
+      "training_step", argc, argv,
+      {{"--device", "auto"},
+       {"--precision", "fp32"},
+       {"--layers", "12"},
+       {"--hidden", "768"},
+       {"--heads", "12"},
+       {"--vocab", "50304"},
+       {"--tokens", "512"},
+       {"--rows", "8"},
+       {"--dropout", "0.1"},
+       {"--recompute", "none"},
+       {"--cuda-graphs", "off"},
+       {"--seconds", "5"},
+       {"--peak-teraflops", "0"},
+       {"--variants", "learned@all:none;all:rope;all:t5;all:tupe-a;all:tupe-r"}},
+      tupelo::bench::run);
 }

@@ -2,13 +2,13 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/run_bench.h"
 #include "bench/samples.h"
 #include "data/masker.h"
 #include "data/segmenter/segmenter.h"
@@ -181,16 +181,11 @@ void run(const Arguments& arguments) {
 }  // namespace tupelo::bench
 
 int main(int argc, char** argv) {
-  try {
-    tupelo::bench::run({argc,
-                        argv,
-                        {{"--text", ""},
-                         {"--bytes", "4000000"},
-                         {"--dictionary", ""},
-                         {"--python", ""},
-                         {"--rounds", "5"}}});
-  } catch (const std::exception& error) {
-    std::cerr << "words: " << error.what() << "\n";
-    return 2;
-  }
+  return tupelo::bench::run_bench("words", argc, argv,
+                                  {{"--text", ""},
+                                   {"--bytes", "4000000"},
+                                   {"--dictionary", ""},
+                                   {"--python", ""},
+                                   {"--rounds", "5"}},
+                                  tupelo::bench::run);
 }
