@@ -169,7 +169,7 @@ MUTATIONS = {
         ("model/layer_recordings.cpp", "    into.detach().copy_(from);", "    static_cast<void>(into);"),
         ("model/layer_recordings.cpp", "if (own[i].data_ptr() != others[i].data_ptr()) {", "if (false) {"),
         ("model/layer_recordings.cpp", "context->saved_data[\"pass\"].toInt() == recording->passes", "true"),
-        ("model/layer_recordings.cpp", "!layout.has_full_rows() || ", ""),
+        ("model/layer_recordings.cpp", "!layout.has_full_rows() ||", "false ||"),
         ("model/layer_recordings.cpp", "shape == seen_shape_ ? seen_ + 1 : 1", "seen_ + 1"),
         ("model/layer_recordings.cpp", "before += inputs[i].requires_grad() ? 1 : 0;", "before += 1;"),
         ("model/encoder.cpp", "recorded && keeps_all(i) ?", "recorded ?"),
