@@ -52,7 +52,11 @@ class Training {
     model_ = std::make_shared<RobertaForMaskedLm>(options);
     model_->initialize(1);
     model_->to(device);
-    if (arguments.text("--cuda-graphs") == "on") {
+    const std::string& graphs = arguments.text("--cuda-graphs");
+    if (graphs != "on" && graphs != "off") {
+      throw std::invalid_argument("--cuda-graphs is on or off");
+    }
+    if (graphs == "on") {
       model_->record_layers(cuda_graph_recorder(device));
     }
     TrainOptions train;

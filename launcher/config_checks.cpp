@@ -118,9 +118,13 @@ void check_cuda_graphs(const Checks& checks, const RunConfig& config) {
   checks.needs("train.cuda-graphs", config.data.packing == Packing::kFull, "data.packing is full");
   const RecomputePolicy policy =
       parse_recompute(config.model.recompute, config.model.layers, "recompute");
+  const std::ptrdiff_t repeated = config.model.mask_decoder == "none" ? 0 : 1;  // the last layer
   const bool keeps_some =
-      std::count(policy.layers.begin(), policy.layers.end(), Recomputed::kNothing) > 0;
-  checks.needs("train.cuda-graphs", keeps_some, "model.recompute leaves a layer whole");
+      std::count(policy.layers.begin(), policy.layers.end() - repeated, Recomputed::kNothing) > 0;
+  checks.needs("train.cuda-graphs", keeps_some,
+               repeated == 0 ? "model.recompute leaves a layer whole"
+                             : "model.recompute leaves a layer whole, besides the last, which "
+                               "model.mask-decoder repeats");
 }
 
 void check_precision(const Checks& checks, const TrainOptions& train) {

@@ -5,7 +5,9 @@
 
 #ifdef TUPELO_CUDA
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #endif
 
@@ -22,10 +24,9 @@ class CudaGraph : public RecordedWork {
  public:
   CudaGraph(const std::function<void()>& work, c10::cuda::CUDAStream stream, GraphMemory memory)
       : memory_(std::move(memory)) {
-    // What is under way uses memory that must not move into the graph's, and may not be waited for
-    // from inside.
-    c10::cuda::device_synchronize();
     const c10::cuda::CUDAStreamGuard on_stream(stream);
+    // Recordings that are replayed meanwhile use the memory that this one shares.
+    c10::cuda::device_synchronize();
     // Other threads lock pages and ask for events meanwhile, which is none of this stream's work.
     graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);
     try {
@@ -66,6 +67,10 @@ WorkRecorder cuda_graph_recorder(c10::Device device) {
         GraphMemory memory = shared.lock();
         if (!memory) {
           memory = std::make_shared<const at::MempoolId_t>(at::cuda::graph_pool_handle());
+          // What steps have left in the allocator's cache is as much as graphs will need, and
+          // cannot be given back while they are recorded.
+          c10::cuda::device_synchronize();
+          c10::cuda::CUDACachingAllocator::emptyCache();
           shared = memory;
         }
         return std::make_unique<CudaGraph>(work, stream, std::move(memory));

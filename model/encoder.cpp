@@ -79,11 +79,9 @@ void Encoder::recompute(const std::vector<Recomputed>& layers) {
 }
 
 void Encoder::record_layers(WorkRecorder recorder) {
-  LayerRecordings::Layers twins;
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    twins.push_back(make_layer(options_, layer));
-  }
-  recordings_ = std::make_unique<LayerRecordings>(layers_, std::move(twins), std::move(recorder));
+  recordings_ = std::make_unique<LayerRecordings>(
+      layers_, [this](std::size_t layer) { return make_layer(options_, layer); },
+      std::move(recorder));
 }
 
 void Encoder::initialize(double standard_deviation, std::uint64_t seed) {

@@ -17,8 +17,8 @@ class RecordedWork {
 };
 
 // Calls `work` and records what it asks of the device, which need not be done. `work` may be kept
-// and called again by replay(). Recordings may share memory: they are replayed in the order in
-// which they were made. One thread calls.
+// and called again by replay(). Recordings may share memory, and so must be replayed in the
+// order in which they were made. One thread calls.
 using WorkRecorder = std::function<std::unique_ptr<RecordedWork>(std::function<void()> work)>;
 
 }  // namespace tupelo

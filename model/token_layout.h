@@ -31,7 +31,7 @@ class TokenLayout {
   }
 
   std::int64_t longest() const { return longest_; }
-  // Whether every row is a sequence of T real tokens.
+  // Whether every row is known to be a sequence of T real tokens: there is no mask at all.
   bool has_full_rows() const { return !real_.defined(); }
   // [B,T] int64, counted from 0 within each sequence; undefined for rows(): the column.
   const torch::Tensor& positions() const { return positions_; }

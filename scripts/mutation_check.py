@@ -166,12 +166,15 @@ MUTATIONS = {
         ("model/token_layout.cpp", "column == 0 || at[row][column - 1] != number", "column == 0"),
     ],
     "recorded layers": [
-        ("model/layer_recordings.cpp", "    into.detach().copy_(from);", "    static_cast<void>(into);"),
-        ("model/layer_recordings.cpp", "if (own[i].data_ptr() != others[i].data_ptr()) {", "if (false) {"),
-        ("model/layer_recordings.cpp", "context->saved_data[\"pass\"].toInt() == recording->passes", "true"),
+        ("model/layer_recordings.cpp", "    into.detach().copy_(from.detach());", "    static_cast<void>(into);"),
+        ("model/layer_recordings.cpp", "return own.data_ptr() == twins.data_ptr();", "return true;"),
+        ("model/layer_recordings.cpp", "context->saved_data[\"version\"].toInt() == recording.version", "true"),
         ("model/layer_recordings.cpp", "!layout.has_full_rows() ||", "false ||"),
-        ("model/layer_recordings.cpp", "shape == seen_shape_ ? seen_ + 1 : 1", "seen_ + 1"),
-        ("model/layer_recordings.cpp", "before += inputs[i].requires_grad() ? 1 : 0;", "before += 1;"),
+        ("model/layer_recordings.cpp", "> kWarmUps && place_is_free", "> kWarmUps"),
+        ("model/layer_recordings.cpp", "placed_gradients()[inputs.size() - 1]", "gradients[inputs.size() - 1]"),
+        ("model/layer_recordings.cpp", "    ++recording.version;\n", ""),
+        ("model/layer_recordings.cpp", "      ++recording->version;\n", ""),
+        ("model/layer_recordings.cpp", "put(shared.distinct[i], terms_[i]);", "if (i > 0) put(shared.distinct[i], terms_[i]);"),
         ("model/encoder.cpp", "recorded && keeps_all(i) ?", "recorded ?"),
         ("model/encoder.cpp", "!torch::GradMode::is_enabled() || !is_training()", "!torch::GradMode::is_enabled()"),
     ],
@@ -274,7 +277,7 @@ def main():
             noticed = copy.notices(file, text, mistake)
             verdict = {True: "noticed", False: "NOT NOTICED"}.get(noticed, f"INVALID: {noticed}")
             unnoticed += noticed is not True
-            print(f"{verdict:12} {name:28} {file}: {mistake.strip().splitlines()[0]}", flush=True)
+            print(f"{verdict:12} {name:28} {file}: {(mistake.strip() or "nothing").splitlines()[0]}", flush=True)
     print("every mistake was noticed" if unnoticed == 0 else f"{unnoticed} were not noticed")
     sys.exit(unnoticed != 0)
 

@@ -205,7 +205,8 @@ TEST(Config, NothingIsSetInVain) {
         "[data]\nlongest-word-tokens = 3\n", "[data]\nmask-unit = span\n",
         "[objective]\nsop-pairs = static\n",
         "[train]\ncuda-graphs = true\n[data]\npacking = packed\n",
-        "[train]\ncuda-graphs = true\n[model]\nrecompute = full\n"}) {
+        "[train]\ncuda-graphs = true\n[model]\nrecompute = full\n",
+        "[train]\ncuda-graphs = true\n[model]\nlayers = 2\nrecompute = 0\nmask-decoder = emd\n"}) {
     EXPECT_NE(error(text).find("which has no effect unless"), std::string::npos) << text;
     EXPECT_EQ(error(text).find("a.ini:2: "), 0u) << text;
   }
