@@ -277,7 +277,8 @@ def main():
             noticed = copy.notices(file, text, mistake)
             verdict = {True: "noticed", False: "NOT NOTICED"}.get(noticed, f"INVALID: {noticed}")
             unnoticed += noticed is not True
-            print(f"{verdict:12} {name:28} {file}: {(mistake.strip() or "nothing").splitlines()[0]}", flush=True)
+            planted = (mistake.strip() or "nothing").splitlines()[0]
+            print(f"{verdict:12} {name:28} {file}: {planted}", flush=True)
     print("every mistake was noticed" if unnoticed == 0 else f"{unnoticed} were not noticed")
     sys.exit(unnoticed != 0)
 
