@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/program_options/errors.hpp>
 #include <filesystem>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -15,16 +16,20 @@
 namespace tupelo {
 namespace {
 
-// LibTorch's allocator on the CPU has no type of error for this, only sentences; nor has a size
-// that no integer holds.
+// Only LibTorch's allocator for devices has a type of error for this. That for the CPU, page-locked
+// memory, what CUDA's libraries allocate and a size that no integer holds have sentences.
 bool is_out_of_memory(const std::exception& error) {
+  constexpr const char* kSentences[] = {"can't allocate memory",
+                                        "Storage size calculation overflowed",
+                                        "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED"};
   if (dynamic_cast<const std::bad_alloc*>(&error)) return true;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   if (torch_error == nullptr) return false;
   const std::string what = torch_error->what_without_backtrace();
-  return what.find("can't allocate memory") != std::string::npos ||
-         what.find("Storage size calculation overflowed") != std::string::npos;
+  return std::any_of(std::begin(kSentences), std::end(kSentences), [&](const char* sentence) {
+    return what.find(sentence) != std::string::npos;
+  });
 }
 
 // " (8000 bytes were asked for at once)", when the allocator says so.
