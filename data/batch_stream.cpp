@@ -1,5 +1,7 @@
 #include "data/batch_stream.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -66,7 +68,7 @@ struct BatchStream::State {
   const DataOptions options;
   const std::shared_ptr<const SampleOrder> order;
   const int rank, world_size;
-  const bool page_locked;
+  const std::optional<torch::Device> copied_to;
 
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -86,13 +88,14 @@ struct BatchStream::State {
   std::jthread producer;  // last, so that it ends before what it uses
 
   State(const std::vector<const ShardedCorpus*>& opened, const DataOptions& chosen,
-        std::shared_ptr<const SampleOrder> order_of_rows, int own_rank, int ranks, bool locks_pages)
+        std::shared_ptr<const SampleOrder> order_of_rows, int own_rank, int ranks,
+        std::optional<torch::Device> device_of_batches)
       : corpora(opened),
         options(chosen),
         order(std::move(order_of_rows)),
         rank(own_rank),
         world_size(ranks),
-        page_locked(locks_pages),
+        copied_to(device_of_batches),
         permutations(opened.size()),
         reader(*order) {}
 
@@ -136,7 +139,7 @@ struct BatchStream::State {
         rows.push_back(row_of(step, i));
       }
       batches.push_back(make_batch(sources(step.phase), options, rows));
-      if (page_locked) lock_pages(batches.back());
+      if (copied_to) lock_pages(batches.back());
     }
     return batches;
   }
@@ -166,6 +169,8 @@ struct BatchStream::State {
 
   void produce(const std::stop_token& stop, std::int64_t step) {
     try {
+      // Or else this thread would make a context on the first device.
+      const c10::OptionalDeviceGuard on_device(copied_to);
       produce_from(stop, step);
     } catch (...) {
       fail(std::current_exception(), {});
@@ -193,7 +198,8 @@ struct BatchStream::State {
 
 BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
                          const DataOptions& options, std::shared_ptr<const SampleOrder> order,
-                         int rank, int world_size, std::int64_t first_step, bool page_locked) {
+                         int rank, int world_size, std::int64_t first_step,
+                         std::optional<torch::Device> copied_to) {
   check_settings(options, *order, rank, world_size, first_step);
   TORCH_CHECK(order->corpora() == corpora.size(), "an order of other corpora");
   for (std::size_t i = 0; i < corpora.size(); ++i) {
@@ -201,8 +207,7 @@ BatchStream::BatchStream(const std::vector<const ShardedCorpus*>& corpora,
     if (options.sentence_pairs) require_sentence_starts(corpora[i]->info());
     if (order->plan(0, i).rows() == 0) throw CorpusError("the corpus has no rows in this split");
   }
-  state_ =
-      std::make_unique<State>(corpora, options, std::move(order), rank, world_size, page_locked);
+  state_ = std::make_unique<State>(corpora, options, std::move(order), rank, world_size, copied_to);
   state_->producer = std::jthread([state = state_.get(), first_step](std::stop_token stop) {
     state->produce(stop, first_step);
   });

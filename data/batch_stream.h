@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/corpus.h"
@@ -68,12 +69,12 @@ Batch make_batch(const std::vector<RowSource>& sources, const DataOptions& optio
 class BatchStream {
  public:
   // The corpora must outlive the stream; `order` is that of their documents under `options`. With
-  // `page_locked` (which needs a CUDA device) all tensors but `documents` are in memory that a
-  // device copies from while the host goes on. Throws std::invalid_argument on settings out of
+  // `copied_to`, a CUDA device, all tensors but `documents` are in page-locked memory, from which
+  // that device copies while the host goes on. Throws std::invalid_argument on settings out of
   // range (including fewer rows per step than ranks) and CorpusError when a corpus has no row.
   BatchStream(const std::vector<const ShardedCorpus*>& corpora, const DataOptions& options,
               std::shared_ptr<const SampleOrder> order, int rank, int world_size,
-              std::int64_t first_step, bool page_locked = false);
+              std::int64_t first_step, std::optional<torch::Device> copied_to = {});
   ~BatchStream();
 
   // The rank's micro-batches of the next step; at least one. One consumer thread. Rethrows what

@@ -40,6 +40,9 @@ class Communicator {
   virtual std::string backend() const = 0;  // "local", "mpi", "nccl"
   // How bytes travel, for people: "mpi through shared memory".
   virtual std::string route() const { return backend(); }
+  // Whether wait() makes a device's stream wait and not the host, so that collectives end at
+  // moments that the host does not see.
+  virtual bool is_asynchronous() const { return false; }
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 

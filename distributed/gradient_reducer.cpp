@@ -118,9 +118,10 @@ struct GradientReducer::State {
     const torch::Tensor& sent = travelling.back();
     works.push_back(options.scatter ? communicator.reduce_scatter(own_slice(sent), sent)
                                     : communicator.all_reduce(sent));
-    while (has_onward() && onward.size() < works.size() && works[onward.size()]->is_completed()) {
-      send_onward();
-    }
+    // Where collectives end at moments of the device's, sending them on then would mix those of two
+    // communicators in an order of each rank's own, which NCCL forbids: finish() does it.
+    if (!has_onward() || communicator.is_asynchronous()) return;
+    while (onward.size() < works.size() && works[onward.size()]->is_completed()) send_onward();
   }
 
   bool has_onward() const { return options.scatter && options.replicas != nullptr; }

@@ -17,7 +17,7 @@ struct GradientReducerOptions {
   // 2020), which moves half the bytes; see ParameterShards.
   bool scatter = false;
   // The 16-bit type in which float32 buckets travel; the ranks' values are rounded to it, summed in
-  // float32 and rounded once more. Undefined: as they are.
+  // float32 and rounded once more (by nccl at every rank on the way). Undefined: as they are.
   at::ScalarType wire = at::ScalarType::Undefined;
   // With `scatter`: the ranks that own the same slice in other groups, over which sums go on, so
   // that slices are the sums of all. Outlives the reducer. (Of 16-bit buckets the sums of a group

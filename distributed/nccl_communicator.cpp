@@ -101,6 +101,8 @@ class NcclWork : public Work {
 
   void wait() override {
     watchdog_->check();
+    // A device's default stream is a name for that of the thread's current device.
+    const c10::cuda::CUDAGuard guard(device_);
     operation_->finished.hold_back(c10::cuda::getCurrentCUDAStream(device_.index()));
   }
 
@@ -122,7 +124,7 @@ class NcclCommunicator : public CollectiveCommunicator {
     const c10::cuda::CUDAGuard guard(device_);
     const auto id = agree_on_id(runtime, options);
     handle_ = std::make_shared<NcclHandle>(id, rank_, world_size_, Clock::now() + timeout_);
-    watchdog_ = std::make_shared<NcclWatchdog>(handle_, timeout_);
+    watchdog_ = std::make_shared<NcclWatchdog>(handle_, device_.index(), timeout_);
   }
 
   ~NcclCommunicator() override {
@@ -135,6 +137,7 @@ class NcclCommunicator : public CollectiveCommunicator {
   }
 
   std::string backend() const override { return "nccl"; }
+  bool is_asynchronous() const override { return true; }
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
 

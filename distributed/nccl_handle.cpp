@@ -1,5 +1,7 @@
 #include "distributed/nccl_handle.h"
 
+#include <cuda_runtime_api.h>
+
 #include <cstring>
 #include <future>
 #include <thread>
@@ -11,14 +13,23 @@ namespace tupelo {
 namespace {
 
 constexpr std::chrono::seconds kAbortPatience(10);
+// NCCL takes a call over to a thread of its own: as a rule it is done before a sleep would end.
+constexpr std::chrono::microseconds kAwake(300);
 constexpr std::chrono::microseconds kPollInterval(50);
+
+// NCCL's words, and what it knows beyond them.
+std::string error_text(ncclResult_t result, ncclComm_t communicator) {
+  const char* detail = ncclGetLastError(communicator);
+  return std::string(ncclGetErrorString(result)) +
+         (detail != nullptr && *detail != '\0' ? std::string(": ") + detail : "");
+}
 
 }  // namespace
 
 std::string NcclHandle::make_id() {
   ncclUniqueId id;
   if (const auto result = ncclGetUniqueId(&id); result != ncclSuccess) {
-    throw CommunicationError(std::string("ncclGetUniqueId failed: ") + ncclGetErrorString(result));
+    throw CommunicationError("ncclGetUniqueId failed: " + error_text(result, nullptr));
   }
   return {id.internal, sizeof(id.internal)};
 }
@@ -33,10 +44,11 @@ NcclHandle::NcclHandle(const std::string& id, int rank, int world_size,
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const auto result = ncclCommInitRankConfig(&communicator_, world_size, unique_id, rank, &config);
-  if (result != ncclSuccess && result != ncclInProgress) {
-    throw CommunicationError("ncclCommInitRankConfig failed: " + error_text(result));
-  }
   try {
+    if (result != ncclSuccess && result != ncclInProgress) {
+      throw CommunicationError("ncclCommInitRankConfig failed: " +
+                               error_text(result, communicator_));
+    }
     wait_until_in_stream("nccl creation of the communicator on rank " + std::to_string(rank),
                          deadline);
   } catch (...) {
@@ -55,7 +67,7 @@ void NcclHandle::enqueue(const std::string& name,
     if (communicator_ == nullptr) throw CommunicationError(name + ": NCCL was aborted");
     const auto result = operation(communicator_);
     if (result != ncclSuccess && result != ncclInProgress) {
-      throw CommunicationError(name + " failed: " + error_text(result));
+      throw CommunicationError(name + " failed: " + failure_text(result));
     }
   }
   wait_until_in_stream(name, deadline);
@@ -65,7 +77,7 @@ std::optional<std::string> NcclHandle::asynchronous_error() {
   std::lock_guard lock(mutex_);
   const auto result = poll();
   if (result == ncclSuccess || result == ncclInProgress) return std::nullopt;
-  return error_text(result);
+  return failure_text(result);
 }
 
 void NcclHandle::abort() {
@@ -76,7 +88,10 @@ void NcclHandle::abort() {
   if (communicator == nullptr) return;
   std::promise<void> aborted;
   auto done = aborted.get_future();
-  std::thread([communicator, finished = std::move(aborted)]() mutable {
+  int device = 0;
+  const bool has_device = cudaGetDevice(&device) == cudaSuccess;
+  std::thread([communicator, device, has_device, finished = std::move(aborted)]() mutable {
+    if (has_device) cudaSetDevice(device);
     ncclCommAbort(communicator);
     finished.set_value();
   }).detach();
@@ -94,17 +109,22 @@ void NcclHandle::finalize(Clock::time_point deadline) {
 }
 
 void NcclHandle::wait_until_in_stream(const std::string& name, Clock::time_point deadline) {
+  const Clock::time_point began = Clock::now();
   while (true) {
     {
       std::lock_guard lock(mutex_);
       const auto result = poll();
       if (result == ncclSuccess) return;
       if (result != ncclInProgress) {
-        throw CommunicationError(name + " failed: " + error_text(result));
+        throw CommunicationError(name + " failed: " + failure_text(result));
       }
     }
     if (Clock::now() >= deadline) throw CommunicationTimeout(name + " did not start in time");
-    std::this_thread::sleep_for(kPollInterval);
+    if (Clock::now() - began < kAwake) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPollInterval);
+    }
   }
 }
 
@@ -115,11 +135,8 @@ ncclResult_t NcclHandle::poll() {
   return result == ncclSuccess ? state : result;
 }
 
-std::string NcclHandle::error_text(ncclResult_t result) const {
-  if (communicator_ == nullptr) return "NCCL was aborted";
-  const char* detail = ncclGetLastError(communicator_);
-  return std::string(ncclGetErrorString(result)) +
-         (detail != nullptr && *detail != '\0' ? std::string(": ") + detail : "");
+std::string NcclHandle::failure_text(ncclResult_t result) const {
+  return communicator_ == nullptr ? "NCCL was aborted" : error_text(result, communicator_);
 }
 
 }  // namespace tupelo

@@ -41,7 +41,7 @@ class NcclHandle {
  private:
   void wait_until_in_stream(const std::string& name, Clock::time_point deadline);
   ncclResult_t poll();
-  std::string error_text(ncclResult_t result) const;
+  std::string failure_text(ncclResult_t result) const;
 
   std::timed_mutex mutex_;
   ncclComm_t communicator_ = nullptr;  // null: aborted or finalized

@@ -1,5 +1,7 @@
 #include "distributed/nccl_watchdog.h"
 
+#include <c10/util/Exception.h>
+
 #include <utility>
 
 #include "distributed/communication_error.h"
@@ -15,8 +17,7 @@ constexpr std::chrono::milliseconds kInterval(20);
 }  // namespace
 
 void check_cuda(cudaError_t result, const char* call) {
-  if (result == cudaSuccess) return;
-  throw CommunicationError(std::string(call) + " failed: " + cudaGetErrorString(result));
+  TORCH_CHECK(result == cudaSuccess, "CUDA error: ", cudaGetErrorString(result), " (", call, ")");
 }
 
 StreamEvent::StreamEvent() {
@@ -40,8 +41,12 @@ bool StreamEvent::has_passed() const {
   return true;
 }
 
-NcclWatchdog::NcclWatchdog(std::shared_ptr<NcclHandle> handle, std::chrono::milliseconds timeout)
-    : handle_(std::move(handle)), timeout_(timeout), thread_([this] { run(); }) {}
+NcclWatchdog::NcclWatchdog(std::shared_ptr<NcclHandle> handle, int device_index,
+                           std::chrono::milliseconds timeout)
+    : handle_(std::move(handle)),
+      device_index_(device_index),
+      timeout_(timeout),
+      thread_([this] { run(); }) {}
 
 NcclWatchdog::~NcclWatchdog() {
   {
@@ -82,7 +87,15 @@ bool NcclWatchdog::drain() {
 }
 
 void NcclWatchdog::run() {
+  // Or else the questions about events would make a context on device 0, of half a gigabyte.
+  const auto chosen = cudaSetDevice(device_index_);
   std::unique_lock lock(mutex_);
+  if (chosen != cudaSuccess) {
+    lock.unlock();
+    fail(std::make_exception_ptr(
+        CommunicationError(std::string("cudaSetDevice failed: ") + cudaGetErrorString(chosen))));
+    return;
+  }
   while (!stopping_ && !failure_) {
     if (in_flight_.empty()) {
       changed_.wait(lock);

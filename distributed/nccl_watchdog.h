@@ -18,7 +18,8 @@
 
 namespace tupelo {
 
-// Throws CommunicationError naming the CUDA function `call`.
+// Throws c10::Error naming the CUDA function `call`: what is wrong with a device is no matter of
+// ranks.
 void check_cuda(cudaError_t result, const char* call);
 
 // A point in a stream.
@@ -53,7 +54,8 @@ struct StreamOperation {
 // failure.
 class NcclWatchdog {
  public:
-  NcclWatchdog(std::shared_ptr<NcclHandle> handle, std::chrono::milliseconds timeout);
+  NcclWatchdog(std::shared_ptr<NcclHandle> handle, int device_index,
+               std::chrono::milliseconds timeout);
   ~NcclWatchdog();
   NcclWatchdog(const NcclWatchdog&) = delete;
   NcclWatchdog& operator=(const NcclWatchdog&) = delete;
@@ -72,6 +74,7 @@ class NcclWatchdog {
   std::exception_ptr inspect_oldest();
 
   const std::shared_ptr<NcclHandle> handle_;
+  const int device_index_;
   const std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -210,6 +210,10 @@ bool RankPlace::is_told() {
   return environment("RANK") != nullptr && world != nullptr && std::string(world) != "1";
 }
 
+bool RankPlace::is_told_by_torchrun() {
+  return is_told() && environment("TORCHELASTIC_RUN_ID") != nullptr;
+}
+
 RankPlace RankPlace::from_environment() {
   constexpr int kMostRanks = 1 << 20, kMostPort = 65535;
   RankPlace place;
@@ -226,6 +230,7 @@ RankPlace RankPlace::from_environment() {
   place.address = address;
   const char* kept = environment("TORCHELASTIC_USE_AGENT_STORE");
   place.store_is_there = kept != nullptr && std::string(kept) == "True";
+  if (const char* attempt = environment("TORCHELASTIC_RESTART_COUNT")) place.attempt = attempt;
   return place;
 }
 
@@ -266,7 +271,9 @@ const RankPlace& Rendezvous::place() const { return state_->place; }
 
 std::unique_ptr<Communicator> Rendezvous::make_communicator(const CommunicatorOptions& options) {
   Group group{state_->place.rank, state_->place.world_size};
-  std::string name = "tupelo/" + std::to_string(state_->communicators++);
+  // The store outlives an attempt, and what it said in the store.
+  std::string name =
+      "tupelo/" + state_->place.attempt + "/" + std::to_string(state_->communicators++);
   if (!options.members.empty()) {
     group = Group::of(options.members, state_->place.rank);
     name += "/of " + std::to_string(options.members.front());

@@ -96,7 +96,9 @@ std::string Runtime::library_version() {
 }
 
 Runtime::Runtime() : exceptions_at_start_(std::uncaught_exceptions()) {
-  if (!started_by_launcher()) {
+  // torchrun's processes inherit what srun or mpirun told torchrun itself.
+  const bool by_launcher = started_by_launcher() && !RankPlace::is_told_by_torchrun();
+  if (!by_launcher) {
     if (RankPlace::is_told()) {
       require_devices();
       meet(RankPlace::from_environment());

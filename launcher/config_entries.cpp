@@ -268,7 +268,8 @@ std::vector<ConfigEntry> train_entries() {
       choice<>(
           "train.reduce-precision", [](auto& c) -> auto& { return c.train.reduce_precision; },
           words({"fp32", "bf16"}),
-          "what gradients travel between ranks in; bf16 halves the bytes, sums stay float32"),
+          "what gradients travel between ranks in; bf16 halves the bytes; sums stay "
+          "float32, but for NCCL's"),
       choice<>(
           "train.shard-optimizer", [](auto& c) -> auto& { return c.train.shard_optimizer; },
           words({"none", "node", "world"}),

@@ -307,7 +307,8 @@ class Patience {
     }
     std::cerr << "error: tupelo doctor waited " << limit.count()
               << " s: ranks do not reach each other over the network that MPI chose, or the folder "
-                 "does not answer; name the network that joins the hosts with --interface: this "
+                 "does not answer, or devices are slow to start (nvidia-persistenced keeps them "
+                 "ready); name the network that joins the hosts with --interface: this "
                  "host has "
               << interfaces << std::endl;
     std::_Exit(static_cast<int>(ExitCode::kTimeout));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/agreement.h"
+#include "launcher/attention_kernels.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/evaluation.h"
@@ -177,6 +178,7 @@ ExitCode eval_in(Session& session, const CommandLine& line) {
     on_rank_zero(control, [&] { check_probe_folder(settings.probe); });
   }
   session.configure(settings.device, static_cast<int>(settings.threads), 600);
+  take_any_shape();
   const std::vector<std::int64_t>& lengths = settings.by_length.lengths;
   SavedModel saved;
   std::shared_ptr<RobertaForMaskedLm> extended;

@@ -19,9 +19,9 @@ namespace {
 // Only LibTorch's allocator for devices has a type of error for this. That for the CPU, page-locked
 // memory, what CUDA's libraries allocate and a size that no integer holds have sentences.
 bool is_out_of_memory(const std::exception& error) {
-  constexpr const char* kSentences[] = {"can't allocate memory",
-                                        "Storage size calculation overflowed",
-                                        "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED"};
+  constexpr const char* kSentences[] = {
+      "can't allocate memory", "Storage size calculation overflowed", "CUDA error: out of memory",
+      "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"};
   if (dynamic_cast<const std::bad_alloc*>(&error)) return true;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);

@@ -1,6 +1,8 @@
 #include "launcher/session.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 
 #include <algorithm>
@@ -40,11 +42,12 @@ torch::Device choose_device(const std::string& wanted, const Runtime& runtime) {
   // A run by hand on one of several devices is nobody's mistake; a launcher's count is.
   const bool too_few = runtime.world_size() > 1 && runtime.local_size() < devices;
   if (runtime.local_size() > devices || too_few) {
-    throw std::invalid_argument("host " + runtime.hosts()[runtime.rank()] + " runs " +
-                                std::to_string(runtime.local_size()) + " ranks but has " +
-                                std::to_string(devices) +
-                                " CUDA devices; start one rank per device, or name those to use "
-                                "in CUDA_VISIBLE_DEVICES");
+    throw std::invalid_argument(
+        "host " + runtime.hosts()[runtime.rank()] + " runs " +
+        std::to_string(runtime.local_size()) + " ranks but has " + std::to_string(devices) +
+        " CUDA devices that it may see; start one rank per device, name those "
+        "to use in CUDA_VISIBLE_DEVICES, and let each rank see all of its "
+        "host (under SLURM without --gpu-bind and --gpus-per-task)");
   }
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(runtime.local_rank()));
 }
@@ -54,6 +57,16 @@ int choose_threads(int wanted, const Runtime& runtime) {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return at::get_num_threads();
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return std::max(1, cores / runtime.local_size());
+}
+
+// For this thread, and whatever computes from now on.
+void use_device(torch::Device device) {
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  // float32 means float32 in convolutions, as it does in products.
+  at::globalContext().setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::CONV,
+                                          at::Float32Precision::IEEE);
+  // NCCL since 2.26: what ranks start alike in several communicators also runs alike.
+  ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
 }  // namespace
@@ -70,6 +83,7 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
                {{"the device", device_.is_cuda() ? "cuda" : "cpu",
                  "look at the driver of the host without, or set train.device"}});
   at::set_num_threads(threads_);
+  if (device_.is_cuda()) use_device(device_);
   const CommunicatorOptions options{.timeout = std::chrono::seconds(timeout_seconds),
                                     .route = kRoutes.at(collectives)};
   NodeGroups groups;
@@ -90,8 +104,9 @@ void Session::configure(const std::string& device, int threads, int timeout_seco
 }
 
 std::unique_ptr<Communicator> Session::make_communicator(const CommunicatorOptions& options) const {
-  if (device_.is_cuda()) return make_nccl_communicator(runtime_, device_.index(), options);
-  return make_host_communicator(runtime_, options);
+  if (!device_.is_cuda()) return make_host_communicator(runtime_, options);
+  if (runtime_.world_size() == 1) return std::move(make_local_world(1, options).front());
+  return make_nccl_communicator(runtime_, device_.index(), options);
 }
 
 ShardGroups Session::shard_groups() {

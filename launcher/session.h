@@ -25,7 +25,8 @@ class Session {
   Runtime& runtime() { return runtime_; }
   // CPU collectives, there from the start: agreement on configuration and errors.
   Communicator& control() { return *control_; }
-  // Collectives for training on the chosen device: the control communicator on a CPU, NCCL on CUDA.
+  // Collectives for training on the chosen device: the control communicator on a CPU, NCCL on CUDA
+  // where there are several ranks.
   Communicator& data() { return data_ ? *data_ : *control_; }
   // Who shares the optimizer's state, as train.shard-optimizer says.
   ShardGroups shard_groups();
@@ -35,8 +36,8 @@ class Session {
 
   // Chooses the device ("auto", "cpu", "cuda"), the number of computing threads (0 = by cores and
   // ranks of the host), the deadline of collectives, their way on the CPU (train.collectives) and
-  // who shares the optimizer's state (train.shard-optimizer). Collective. Throws
-  // std::invalid_argument.
+  // who shares the optimizer's state (train.shard-optimizer). A CUDA device becomes this thread's
+  // current one. Collective. Throws std::invalid_argument.
   void configure(const std::string& device, int threads, int timeout_seconds,
                  const std::string& collectives = "auto",
                  const std::string& shard_optimizer = "none");

@@ -9,6 +9,7 @@
 
 #include "data/corpus.h"
 #include "launcher/agreement.h"
+#include "launcher/attention_kernels.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/determinism.h"
@@ -306,6 +307,7 @@ ExitCode train_in(Session& session, const CommandLine& line) {
                     static_cast<int>(train.timeout_seconds), train.collectives,
                     train.shard_optimizer);
   together(control, [&] { check_graph_device(builder, session.device()); });
+  if (builder.config().data.packing != Packing::kFull) take_any_shape();
 
   OpenCorpora corpora;
   corpora.folders = line.values("corpus");

@@ -120,7 +120,9 @@ NamedTensors TrainedParameters::master_tensors() const {
 
 void TrainedParameters::divide_gradients(double divisor) {
   const torch::NoGradGuard no_gradients;
-  for (const ParameterSlice& slice : shards_->slices()) slice.master.grad().mul_(1 / divisor);
+  std::vector<torch::Tensor> gradients;
+  for (const ParameterSlice& slice : shards_->slices()) gradients.push_back(slice.master.grad());
+  at::_foreach_mul_(gradients, 1 / divisor);
 }
 
 std::size_t TrainedParameters::owner_of(const std::string& tensor) const {

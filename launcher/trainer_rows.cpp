@@ -1,4 +1,5 @@
 // The part of Trainer that knows which rows come next, and proves which were used.
+#include <optional>
 #include <utility>
 
 #include "distributed/communicator.h"
@@ -11,9 +12,10 @@ namespace tupelo {
 void Trainer::open_batches() {
   const Communicator& communicator = context_.communicator;
   together(context_.communicator, [&] {
-    batches_ = std::make_unique<BatchStream>(context_.corpora, context_.config.data, order_,
-                                             communicator.rank(), communicator.world_size(), step_,
-                                             context_.device.is_cuda());
+    batches_ = std::make_unique<BatchStream>(
+        context_.corpora, context_.config.data, order_, communicator.rank(),
+        communicator.world_size(), step_,
+        context_.device.is_cuda() ? std::optional(context_.device) : std::nullopt);
   });
   recorded_waits_ = {};
 }

@@ -98,8 +98,16 @@ class Probe {
         terms_(terms_without_gradient()) {}
 
   ActivationProfile run(const Undisturbed& undisturbed) {
-    ActivationProfile profile;
+    // What a device's libraries allocate at their first use stays, and is no activation.
+    if (!options_.device().is_cpu()) measure_all();
+    ActivationProfile profile = measure_all();
     profile.replay_bytes = undisturbed.replay_bytes();
+    return profile;
+  }
+
+ private:
+  ActivationProfile measure_all() {
+    ActivationProfile profile;
     profile.word_table_bytes = bytes_of(model_.embeddings().word_table());
     probe_embeddings(profile);
     probe_head(profile);
@@ -108,7 +116,6 @@ class Probe {
     return profile;
   }
 
- private:
   // Fills the encodings' caches, too: those outlive a step and are no activations.
   std::vector<AttentionTerms> terms_without_gradient() const {
     const torch::NoGradGuard no_gradients;

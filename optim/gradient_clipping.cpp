@@ -1,4 +1,5 @@
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
 
 #include <cmath>
 #include <numeric>
@@ -35,9 +36,7 @@ double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max
   // An infinite norm would turn finite gradients into zeros; the caller is told and decides.
   if (max_norm <= 0 || !std::isfinite(norm)) return norm;
   const double scale = max_norm / (norm + 1e-6);
-  if (scale < 1.0) {
-    for (const at::Tensor& gradient : gradients) gradient.mul_(scale);
-  }
+  if (scale < 1.0) at::_foreach_mul_(gradients, scale);
   return norm;
 }
 

@@ -1,7 +1,7 @@
 #include "optim/sums_of_squares.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
@@ -65,13 +65,10 @@ std::vector<double> sums_on_host(const std::vector<at::Tensor>& tensors) {
   return sums;
 }
 
-// One transfer from the device for all tensors.
+// Few kernels and one transfer from the device for all tensors.
 std::vector<double> sums_on_device(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> norms;
-  for (const at::Tensor& tensor : tensors) {
-    norms.push_back(at::linalg_vector_norm(tensor, 2, std::nullopt, false, at::kDouble)
-                        .to(tensors.front().device()));
-  }
+  std::vector<at::Tensor> norms = at::_foreach_norm(tensors, 2, at::kDouble);
+  for (at::Tensor& norm : norms) norm = norm.to(tensors.front().device());
   const at::Tensor on_host = at::stack(norms).to(at::kCPU);
   std::vector<double> sums;
   for (std::int64_t i = 0; i < on_host.numel(); ++i) {

@@ -131,8 +131,8 @@ class Alibi : public PlacedEncoding {
   PositionContext context_;
   bool split_;
   double interpolation_;
-  LengthCache fixed_;    // [N,T,T]
-  Tensor left_, right_;  // [N], through a sigmoid: slopes towards keys on that side
+  LengthCache fixed_{1};  // [N,T,T], large
+  Tensor left_, right_;   // [N], through a sigmoid: slopes towards keys on that side
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class DebertaV2 : public PositionEncoding {
   std::int64_t reach(std::int64_t tokens) const { return std::min(tokens, max_distance_) - 1; }
 
   // [2R+1,2 buckets]: row r + R chooses the bucket of query - key = -r.
-  const Tensor& selector(std::int64_t tokens, const Tensor& like) {
+  Tensor selector(std::int64_t tokens, const Tensor& like) {
     const std::int64_t farthest = reach(tokens);
     return selector_.get(farthest, like.device(), like.scalar_type(), [&] {
       std::vector<std::int64_t> chosen;

@@ -1,36 +1,48 @@
-// The constant tensor of the latest length.
+// Constant tensors by length.
 #pragma once
 
 #include <torch/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace tupelo {
 
-// Not a registered buffer: a table that depends on settings and a length alone belongs in no
-// checkpoint, and casting the module must not round it.
+// Not registered buffers: tables that depend on settings and a length alone belong in no
+// checkpoint, and casting the module must not round them.
 class LengthCache {
  public:
-  // compute(), which depends on `length` and on what never changes, moved to `device` and `type`;
-  // kept until one of the three differs.
+  // `kept` is how many lengths it remembers: the longest sequences of batches differ, and making a
+  // table on the host holds up a device.
+  explicit LengthCache(std::size_t kept = 8) : kept_(kept) {}
+
+  // compute(), which depends on `length` and on what never changes, moved to `device` and `type`.
   template <typename Compute>
-  const torch::Tensor& get(std::int64_t length, torch::Device device, torch::Dtype type,
-                           const Compute& compute) {
-    if (length != length_ || device != device_ || type != type_) {
-      torch::NoGradGuard no_grad;
-      latest_ = compute().to(device, type);
-      length_ = length;
-      device_ = device;
-      type_ = type;
+  torch::Tensor get(std::int64_t length, torch::Device device, torch::Dtype type,
+                    const Compute& compute) {
+    for (const Entry& entry : entries_) {
+      if (entry.length == length && entry.table.device() == device &&
+          entry.table.scalar_type() == type) {
+        return entry.table;
+      }
     }
-    return latest_;
+    const torch::NoGradGuard no_grad;
+    if (entries_.size() == kept_) {
+      entries_.erase(entries_.begin());
+    }
+    entries_.push_back({length, compute().to(device, type)});
+    return entries_.back().table;
   }
 
  private:
-  std::int64_t length_ = -1;
-  torch::Device device_ = torch::kCPU;
-  torch::Dtype type_ = torch::kFloat32;
-  torch::Tensor latest_;
+  struct Entry {
+    std::int64_t length;
+    torch::Tensor table;
+  };
+  std::size_t kept_;
+  std::vector<Entry> entries_;  // the newest last
 };
 
 }  // namespace tupelo

@@ -10,20 +10,14 @@ T5RelativeLine::T5RelativeLine(std::int64_t buckets, std::int64_t max_distance)
 
 torch::Tensor T5RelativeLine::operator()(const torch::Tensor& table, std::int64_t tokens) {
   const std::int64_t distances = 2 * tokens - 1;
-  const bool current = selector_.defined() && selector_.size(0) == distances &&
-                       selector_.options().type_equal(table.options()) &&
-                       selector_.device() == table.device();
-  if (!current) {
-    torch::NoGradGuard no_grad;
+  const torch::Tensor selector = selectors_.get(tokens, table.device(), table.scalar_type(), [&] {
     const std::vector<std::int64_t> line = buckets_.line(tokens);
     const torch::Tensor indices = torch::tensor(line, torch::kInt64).unsqueeze(1);
-    selector_ = torch::zeros({distances, table.size(0)}, torch::kFloat32)
-                    .scatter_(1, indices, 1.0)
-                    .to(table.options());
-  }
+    return torch::zeros({distances, table.size(0)}, torch::kFloat32).scatter_(1, indices, 1.0);
+  });
   // A product with a one-hot matrix copies exactly, and its backward adds without atomics, unlike
   // that of a look-up with many equal indices.
-  return at::matmul(selector_, table).t();
+  return at::matmul(selector, table).t();
 }
 
 torch::Tensor clipped_line(const torch::Tensor& table, std::int64_t tokens) {

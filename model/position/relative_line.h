@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "model/position/length_cache.h"
 #include "model/position/t5_buckets.h"
 
 namespace tupelo {
@@ -14,12 +15,13 @@ class T5RelativeLine {
  public:
   T5RelativeLine(std::int64_t buckets, std::int64_t max_distance);
 
+  // The table has the same number of rows in every call.
   // [N,2T-1]: entry r + T - 1 is table[bucket(r)]. Differentiable; sums are deterministic.
   torch::Tensor operator()(const torch::Tensor& table, std::int64_t tokens);
 
  private:
   T5Buckets buckets_;
-  torch::Tensor selector_;  // [2T-1,R] one-hot, of the latest length, dtype and device
+  LengthCache selectors_;  // [2T-1,R] one-hot
 };
 
 // table [2R-1,N], row r + R - 1 for distance r, |r| < R; farther distances use the end rows.

@@ -9,10 +9,20 @@ torch::Device test_device() {
   return {torch::kCUDA, static_cast<torch::DeviceIndex>(mpi_runtime().local_rank())};
 }
 
+// A communicator takes seconds to make and to end on several devices, and the suite has some
+// hundred worlds: one serves them all, unless it has failed.
 void on_every_rank(int, const std::function<void(Communicator&)>& body) {
-  const auto communicator = make_nccl_communicator(mpi_runtime(), mpi_runtime().local_rank(),
-                                                   {.timeout = std::chrono::seconds(60)});
-  body(*communicator);
+  thread_local std::unique_ptr<Communicator> communicator;
+  if (!communicator) {
+    communicator = make_nccl_communicator(mpi_runtime(), mpi_runtime().local_rank(),
+                                          {.timeout = std::chrono::seconds(60)});
+  }
+  try {
+    body(*communicator);
+  } catch (...) {
+    communicator.reset();
+    throw;
+  }
 }
 
 }  // namespace tupelo::testing

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <future>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -16,10 +17,14 @@ namespace {
 
 using testing::run_store_ranks;
 
-const std::vector<std::string> kVariables = {
-    "RANK",        "WORLD_SIZE",  "LOCAL_RANK",
-
-    "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE"};
+const std::vector<std::string> kVariables = {"RANK",
+                                             "WORLD_SIZE",
+                                             "LOCAL_RANK",
+                                             "MASTER_ADDR",
+                                             "MASTER_PORT",
+                                             "TORCHELASTIC_USE_AGENT_STORE",
+                                             "TORCHELASTIC_RUN_ID",
+                                             "TORCHELASTIC_RESTART_COUNT"};
 
 // The environment of torchrun with changes; what was there before comes back.
 class Environment {
@@ -70,6 +75,20 @@ TEST(RankPlace, IsWhatTheLauncherSays) {
   EXPECT_FALSE(place.store_is_there);
 }
 
+TEST(RankPlace, KnowsTorchrunAndItsAttempt) {
+  auto variables = torchrun();
+  {
+    const Environment by_hand(variables);
+    EXPECT_FALSE(RankPlace::is_told_by_torchrun());
+    EXPECT_EQ(RankPlace::from_environment().attempt, "0");
+  }
+  variables["TORCHELASTIC_RUN_ID"] = "none";
+  variables["TORCHELASTIC_RESTART_COUNT"] = "2";
+  const Environment environment(variables);
+  EXPECT_TRUE(RankPlace::is_told_by_torchrun());
+  EXPECT_EQ(RankPlace::from_environment().attempt, "2");
+}
+
 TEST(RankPlace, IsNoneForAProcessAlone) {
   for (const auto& variables : {std::map<std::string, std::string>{},
                                 {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
@@ -98,15 +117,20 @@ TEST(RankPlace, NamesTheVariableThatIsWrong) {
 }
 
 // As torchrun's agent does; rank 0 is a client like the others.
-TEST(Rendezvous, TheLauncherMayKeepTheStore) {
+c10::intrusive_ptr<c10d::TCPStore> agents_store(std::uint16_t port) {
   c10d::TCPStoreOptions options;
-  options.port = testing::free_port();
+  options.port = port;
   options.isServer = true;
   options.waitWorkers = false;
-  const auto agent = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+}
+
+TEST(Rendezvous, TheLauncherMayKeepTheStore) {
+  const std::uint16_t port = testing::free_port();
+  const auto agent = agents_store(port);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 3; ++rank) {
-    ranks.emplace_back([rank, port = options.port] {
+    ranks.emplace_back([rank, port] {
       RankPlace place = testing::place_of(rank, 3, port);
       place.store_is_there = true;
       Rendezvous rendezvous(place, std::chrono::seconds(60));
@@ -116,6 +140,26 @@ TEST(Rendezvous, TheLauncherMayKeepTheStore) {
     });
   }
   for (std::thread& rank : ranks) rank.join();
+}
+
+// The store that an agent keeps still holds what ranks said that it started before.
+TEST(Rendezvous, RanksThatAreStartedAnewDoNotHearThoseBefore) {
+  const std::uint16_t port = testing::free_port();
+  const auto agent = agents_store(port);
+  const auto word_of = [port](int rank, const std::string& attempt) {
+    RankPlace place = testing::place_of(rank, 2, port);
+    place.store_is_there = true;
+    place.attempt = attempt;
+    Rendezvous rendezvous(place, std::chrono::seconds(60));
+    return rendezvous.make_communicator({})->broadcast("attempt " + attempt, 0);
+  };
+  for (const std::string attempt : {"0", "1"}) {
+    auto second = std::async(std::launch::async, [&] { return word_of(1, attempt); });
+    // Time enough to find what is there already.
+    second.wait_for(std::chrono::milliseconds(attempt == "0" ? 0 : 300));
+    EXPECT_EQ(word_of(0, attempt), "attempt " + attempt);
+    EXPECT_EQ(second.get(), "attempt " + attempt);
+  }
 }
 
 TEST(Rendezvous, GroupsDoNotHearEachOther) {

@@ -34,7 +34,7 @@ TEST(ExitCodes, FollowTheKindOfAnError) {
   EXPECT_EQ(exit_code_of(torch_error("expected 2 dimensions")), ExitCode::kInternal);
 }
 
-// LibTorch's sentences for memory of the host, of a device, page-locked, and of cuBLAS.
+// LibTorch's sentences for memory of the host, of a device, page-locked, and of cuBLAS and cuDNN.
 TEST(ExitCodes, AllWaysThatMemoryRunsOutAreOne) {
   EXPECT_EQ(exit_code_of(std::bad_alloc()), ExitCode::kMemory);
   for (const char* message :
@@ -42,6 +42,7 @@ TEST(ExitCodes, AllWaysThatMemoryRunsOutAreOne) {
         "you tried to allocate 8000 bytes. Error code 12",
         "Storage size calculation overflowed with sizes=[9223372036854775807, 2]",
         "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
         "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"}) {
     EXPECT_EQ(exit_code_of(torch_error(message)), ExitCode::kMemory) << message;
     EXPECT_EQ(sentence_of(torch_error(message)).rfind("memory ran out", 0), 0u) << message;

@@ -63,8 +63,11 @@ TEST_P(AttentionOnGpu, EqualsTheFormulaForwardAndBackward) {
   std::vector<Tensor> sources = {query, key, value};
   if (with_bias) {
     // Strongly negative, so that some rows' normalizers are far below what exp() of half precision
-    // holds.
-    terms.bias = (torch::randn({kHeads, tokens, tokens}, torch::kFloat64) - 100.0).requires_grad_();
+    // holds; of values that `type` holds, as the kernels take them in it.
+    terms.bias = (torch::randn({kHeads, tokens, tokens}, torch::kFloat64) - 100.0)
+                     .to(type)
+                     .to(torch::kFloat64)
+                     .requires_grad_();
     sources.push_back(terms.bias);
   }
   Tensor mask;
