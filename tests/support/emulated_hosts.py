@@ -15,6 +15,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 
 NETWORK = "10.83"  # exists in the namespaces only
 MARK = "TUPELO_PRIVATE_WORLD"
@@ -35,6 +36,17 @@ mount -t tmpfs tmpfs /dev/shm
 ip link set lo up
 echo ready
 exec sleep infinity
+"""
+
+# Ends with 0 when a host answers, if only that nobody listens there.
+_REACHES = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], 9), timeout=2)
+except ConnectionRefusedError:
+    pass
+except OSError:
+    sys.exit(1)
 """
 
 # What mpirun takes for ssh: "agent HOST COMMAND...", with an environment as bare as a login's. Like ssh it stays on the
@@ -107,7 +119,13 @@ class Host:
         _tell(["ip", "link", "set", self.port(), "down"])
 
     def mend(self):
+        """Returns when another host can be reached again, which takes the kernel a while."""
         _tell(["ip", "link", "set", self.port(), "up"])
+        other = f"{NETWORK}.0.{2 if self.number == 1 else 1}"
+        until = time.monotonic() + 60
+        while subprocess.run(self.command([sys.executable, "-c", _REACHES, other]), check=False).returncode != 0:
+            if time.monotonic() > until:
+                raise AssertionError(f"{self.name} does not reach {other} over a mended link")
 
     def slow_down(self, rate):
         """What leaves the host and what reaches it by eth0 is held to a rate such as "50mbit"."""
