@@ -133,6 +133,7 @@ class LostHosts(ThreeHosts):
         self.wait_for_nobody(60)
 
     def check_resumes(self, run_name):
+        self.cluster.wait_for_links()
         done = self.train_over_hosts(run_name, **self.OPTIONS)
         self.assertIn("resum", done.stdout + done.stderr)
         self.assert_same_run("golden", run_name)

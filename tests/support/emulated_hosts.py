@@ -38,7 +38,7 @@ echo ready
 exec sleep infinity
 """
 
-# Ends with 0 when a host answers, if only that nobody listens there.
+# Whether a host answers.
 _REACHES = """
 import socket, sys
 try:
@@ -119,13 +119,12 @@ class Host:
         _tell(["ip", "link", "set", self.port(), "down"])
 
     def mend(self):
-        """Returns when another host can be reached again, which takes the kernel a while."""
         _tell(["ip", "link", "set", self.port(), "up"])
-        other = f"{NETWORK}.0.{2 if self.number == 1 else 1}"
-        until = time.monotonic() + 60
-        while subprocess.run(self.command([sys.executable, "-c", _REACHES, other]), check=False).returncode != 0:
-            if time.monotonic() > until:
-                raise AssertionError(f"{self.name} does not reach {other} over a mended link")
+
+    def reaches(self, other):
+        """Whether another host answers, if only that nobody listens there."""
+        line = self.command([sys.executable, "-c", _REACHES, f"{NETWORK}.0.{other.number}"])
+        return subprocess.run(line, check=False).returncode == 0
 
     def slow_down(self, rate):
         """What leaves the host and what reaches it by eth0 is held to a rate such as "50mbit"."""
@@ -203,6 +202,14 @@ class EmulatedHosts:
             host.close()
         for bridge in self.bridges:
             _tell(["ip", "link", "delete", bridge])
+
+    def wait_for_links(self):
+        """Until all hosts reach the first one: over a link that was mended the kernel takes a while."""
+        until = time.monotonic() + 60
+        for host in self.hosts[1:]:
+            while not host.reaches(self.hosts[0]):
+                if time.monotonic() > until:
+                    raise AssertionError(f"{host.name} does not reach {self.hosts[0].name}")
 
     def hostfile(self, per_host):
         path = self.folder / f"hostfile-{per_host}"
