@@ -28,7 +28,7 @@ class Work {
 // Every rank must issue the same collectives in the same order. One thread per rank may call.
 // Tensors must be contiguous and of a supported dtype: float32, float64, bfloat16, float16, int32,
 // int64, uint8. A broken contract (dtype, contiguity, device, size, root) is a c10::Error, thrown
-// before anything was sent.
+// before anything was sent; what goes wrong on a device is one as well, thrown at any time.
 //
 // The local and mpi backends reduce in a defined order, the 16-bit types in float32 with one
 // rounding at the end: their results are the same bits, run after run. The order is that of ranks,

@@ -211,7 +211,7 @@ bool RankPlace::is_told() {
 }
 
 bool RankPlace::is_told_by_torchrun() {
-  return is_told() && environment("TORCHELASTIC_RUN_ID") != nullptr;
+  return environment("RANK") != nullptr && environment("TORCHELASTIC_RUN_ID") != nullptr;
 }
 
 RankPlace RankPlace::from_environment() {

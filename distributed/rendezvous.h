@@ -19,12 +19,12 @@ struct RankPlace {
   std::string address;          // MASTER_ADDR
   std::uint16_t port = 0;       // MASTER_PORT
   bool store_is_there = false;  // TORCHELASTIC_USE_AGENT_STORE: the launcher keeps the store
-  std::string attempt = "0";    // TORCHELASTIC_RESTART_COUNT: how often ranks were started anew
+  std::string attempt = "0";    // TORCHELASTIC_RESTART_COUNT: starts anew, as this host counts
 
   // Whether such a launcher started this process as one of several: RANK is set, and WORLD_SIZE to
   // something other than 1.
   static bool is_told();
-  // Whether it was torchrun (TORCHELASTIC_RUN_ID), whatever else started torchrun.
+  // Whether torchrun started it (TORCHELASTIC_RUN_ID), whatever else started torchrun.
   static bool is_told_by_torchrun();
   // Throws std::invalid_argument that names a variable which is missing or out of range.
   static RankPlace from_environment();

@@ -61,12 +61,12 @@ int choose_threads(int wanted, const Runtime& runtime) {
 
 // For this thread, and whatever computes from now on.
 void use_device(torch::Device device) {
-  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   // float32 means float32 in convolutions, as it does in products.
   at::globalContext().setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::CONV,
                                           at::Float32Precision::IEEE);
   // NCCL since 2.26: what ranks start alike in several communicators also runs alike.
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);  // may start threads
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ double clip_global_norm(const std::vector<torch::Tensor>& parameters, double max
   // An infinite norm would turn finite gradients into zeros; the caller is told and decides.
   if (max_norm <= 0 || !std::isfinite(norm)) return norm;
   const double scale = max_norm / (norm + 1e-6);
-  if (scale < 1.0) at::_foreach_mul_(gradients, scale);
+  if (scale < 1.0 && !gradients.empty()) at::_foreach_mul_(gradients, scale);
   return norm;
 }
 

@@ -92,7 +92,7 @@ class DebertaV2 : public PositionEncoding {
   std::int64_t buckets_, max_distance_;
   bool keys_, queries_;
   LogBuckets bucket_of_;
-  LengthCache selector_;
+  LengthCache selector_{2};
   std::shared_ptr<Embedding> table_;  // row bucket + buckets
   std::shared_ptr<LayerNorm> norm_;
 };

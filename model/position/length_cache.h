@@ -23,8 +23,7 @@ class LengthCache {
   torch::Tensor get(std::int64_t length, torch::Device device, torch::Dtype type,
                     const Compute& compute) {
     for (const Entry& entry : entries_) {
-      if (entry.length == length && entry.table.device() == device &&
-          entry.table.scalar_type() == type) {
+      if (entry.length == length && entry.device == device && entry.type == type) {
         return entry.table;
       }
     }
@@ -32,13 +31,15 @@ class LengthCache {
     if (entries_.size() == kept_) {
       entries_.erase(entries_.begin());
     }
-    entries_.push_back({length, compute().to(device, type)});
+    entries_.push_back({length, device, type, compute().to(device, type)});
     return entries_.back().table;
   }
 
  private:
   struct Entry {
     std::int64_t length;
+    torch::Device device;  // as asked for: perhaps without an index
+    torch::Dtype type;
     torch::Tensor table;
   };
   std::size_t kept_;

@@ -12,17 +12,14 @@ torch::Device test_device() {
 // A communicator takes seconds to make and to end on several devices, and the suite has some
 // hundred worlds: one serves them all, unless it has failed.
 void on_every_rank(int, const std::function<void(Communicator&)>& body) {
-  thread_local std::unique_ptr<Communicator> communicator;
+  thread_local std::unique_ptr<Communicator> kept;
+  auto communicator = std::move(kept);
   if (!communicator) {
     communicator = make_nccl_communicator(mpi_runtime(), mpi_runtime().local_rank(),
                                           {.timeout = std::chrono::seconds(60)});
   }
-  try {
-    body(*communicator);
-  } catch (...) {
-    communicator.reset();
-    throw;
-  }
+  body(*communicator);
+  kept = std::move(communicator);  // an exception destroys it, which aborts what is in flight
 }
 
 }  // namespace tupelo::testing

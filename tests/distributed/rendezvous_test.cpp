@@ -82,6 +82,11 @@ TEST(RankPlace, KnowsTorchrunAndItsAttempt) {
     EXPECT_FALSE(RankPlace::is_told_by_torchrun());
     EXPECT_EQ(RankPlace::from_environment().attempt, "0");
   }
+  {
+    const Environment alone({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "none"}});
+    EXPECT_TRUE(RankPlace::is_told_by_torchrun());
+    EXPECT_FALSE(RankPlace::is_told());
+  }
   variables["TORCHELASTIC_RUN_ID"] = "none";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
   const Environment environment(variables);
