@@ -13,7 +13,8 @@ namespace tupelo {
 namespace {
 
 constexpr std::chrono::seconds kAbortPatience(10);
-// NCCL takes a call over to a thread of its own: as a rule it is done before a sleep would end.
+// NCCL takes a call over to a thread of its own, which is meant to be done before a sleep would end
+// (not measured).
 constexpr std::chrono::microseconds kAwake(300);
 constexpr std::chrono::microseconds kPollInterval(50);
 

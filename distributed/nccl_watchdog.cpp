@@ -87,7 +87,8 @@ bool NcclWatchdog::drain() {
 }
 
 void NcclWatchdog::run() {
-  // Or else the questions about events would make a context on device 0, of half a gigabyte.
+  // Or else the questions about events may make a context on device 0
+  // (https://github.com/meta-pytorch/torchcomms/pull/777).
   const auto chosen = cudaSetDevice(device_index_);
   std::unique_lock lock(mutex_);
   if (chosen != cudaSuccess) {

@@ -13,6 +13,13 @@
 
 namespace tupelo {
 
+void require_graphs(const std::string& place_of_setting, c10::Device device) {
+  if (device.is_cuda()) return;
+  throw std::invalid_argument(place_of_setting +
+                              " is true, which needs a CUDA device, and this run computes on " +
+                              device.str() + "; valid here: false");
+}
+
 #ifdef TUPELO_CUDA
 
 namespace {

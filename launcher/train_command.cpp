@@ -12,6 +12,7 @@
 #include "launcher/attention_kernels.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
+#include "launcher/cuda_graphs.h"
 #include "launcher/determinism.h"
 #include "launcher/extension_options.h"
 #include "launcher/initial_weights.h"
@@ -166,14 +167,6 @@ InheritedSettings settings_of_run(const RunFolder& folder, Communicator& communi
   return model_settings(builder.config(), folder.config().string());
 }
 
-void check_graph_device(const ConfigBuilder& builder, torch::Device device) {
-  if (builder.config().train.cuda_graphs && !device.is_cuda()) {
-    throw std::invalid_argument(builder.place_of("train.cuda-graphs") +
-                                " is true, which needs a CUDA device, and this run computes on " +
-                                device.str() + "; valid here: false");
-  }
-}
-
 void check_same_length(const CommandLine& line, const RunConfig& config) {
   const std::string length = std::to_string(config.model.max_positions);
   if (line.has("extend") && line.value("extend") != length) {
@@ -306,7 +299,9 @@ ExitCode train_in(Session& session, const CommandLine& line) {
   session.configure(train.device, static_cast<int>(train.threads),
                     static_cast<int>(train.timeout_seconds), train.collectives,
                     train.shard_optimizer);
-  together(control, [&] { check_graph_device(builder, session.device()); });
+  together(control, [&] {
+    if (train.cuda_graphs) require_graphs(builder.place_of("train.cuda-graphs"), session.device());
+  });
   if (builder.config().data.packing != Packing::kFull) take_any_shape();
 
   OpenCorpora corpora;

@@ -9,8 +9,8 @@ torch::Device test_device() {
   return {torch::kCUDA, static_cast<torch::DeviceIndex>(mpi_runtime().local_rank())};
 }
 
-// A communicator takes seconds to make and to end on several devices, and the suite has some
-// hundred worlds: one serves them all, unless it has failed.
+// Communicators are slow to make and to end on several devices, and the suite has some hundred
+// worlds: one serves them all, unless it has failed.
 void on_every_rank(int, const std::function<void(Communicator&)>& body) {
   thread_local std::unique_ptr<Communicator> kept;
   auto communicator = std::move(kept);

@@ -16,8 +16,8 @@ std::vector<int> world_sizes();
 
 torch::Device test_device();
 
-// Runs `body` on every rank of a world that nothing has failed in: on a thread each, or on this rank of an mpirun job.
-// An exception of any rank is thrown on.
+// Runs `body` on every rank of a world that nothing has failed in: on a thread each, or on this
+// rank of an mpirun job. An exception of any rank is thrown on.
 void on_every_rank(int world_size, const std::function<void(Communicator&)>& body);
 
 }  // namespace tupelo::testing
