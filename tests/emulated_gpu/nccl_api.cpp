@@ -1,0 +1,389 @@
+// The functions of NCCL that Tupelo calls, between processes of one machine that hold emulated
+// devices. As a real one that does not block, it takes calls over to a thread of its own: a call
+// says ncclInProgress first. A process runs one collective at a time, so that ranks which begin
+// those of two communicators in different orders wait for each other forever.
+#include <nccl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/nccl_segment.h"
+#include "tests/emulated_gpu/report.h"
+#include "tests/emulated_gpu/runtime_api.h"
+
+namespace emulated_gpu {
+namespace {
+
+enum Kind { kAllReduce = 1, kReduceScatter, kAllGather, kBroadcast };
+
+// Collectives of this process, one after the other in the order of their numbers.
+class OneAtATime {
+ public:
+  std::uint64_t take_number() {
+    const std::lock_guard lock(mutex_);
+    return next_++;
+  }
+  // False when it is given up, which frees the next.
+  bool wait_for_turn(std::uint64_t number, const std::function<bool()>& gives_up) {
+    std::unique_lock lock(mutex_);
+    while (number != serving_) {
+      if (gives_up()) {
+        given_up_.insert(number);
+        return false;
+      }
+      changed_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    do ++serving_;
+    while (given_up_.erase(serving_) > 0);
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::uint64_t> given_up_;
+  std::uint64_t next_ = 0;
+  std::uint64_t serving_ = 0;
+};
+
+// Whether collectives run in the order of the host's calls, or in that in which streams come to
+// them.
+bool keeps_order_of_calls() {
+  const char* text = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  return text != nullptr && std::strcmp(text, "1") == 0;
+}
+
+OneAtATime& device_of_process() {
+  static OneAtATime& one = *new OneAtATime;
+  return one;
+}
+
+std::size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+      return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+float float_of_bfloat16(std::uint16_t bits) {
+  const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+std::uint16_t bfloat16_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (value != value) return 0x7fc0;
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+struct Bfloat16 {
+  std::uint16_t bits;
+  operator float() const { return float_of_bfloat16(bits); }
+  Bfloat16& operator=(float value) {
+    bits = bfloat16_of(value);
+    return *this;
+  }
+};
+
+template <typename Number, typename Sum>
+void reduce(const std::vector<const char*>& inputs, char* output, std::size_t count,
+            ncclRedOp_t op) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = [&](std::size_t rank) {
+      return static_cast<Sum>(reinterpret_cast<const Number*>(inputs[rank])[i]);
+    };
+    Sum result = at(0);
+    for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+      const Sum other = at(rank);
+      result = op == ncclSum   ? static_cast<Sum>(result + other)
+               : op == ncclMax ? std::max(result, other)
+                               : std::min(result, other);
+    }
+    reinterpret_cast<Number*>(output)[i] = result;
+  }
+}
+
+void reduce(ncclDataType_t type, const std::vector<const char*>& inputs, char* output,
+            std::size_t count, ncclRedOp_t op) {
+  switch (type) {
+    case ncclFloat32:
+      return reduce<float, float>(inputs, output, count, op);
+    case ncclFloat64:
+      return reduce<double, double>(inputs, output, count, op);
+    case ncclFloat16:
+      return reduce<_Float16, float>(inputs, output, count, op);
+    case ncclBfloat16:
+      return reduce<Bfloat16, float>(inputs, output, count, op);
+    case ncclInt32:
+      return reduce<std::int32_t, std::int32_t>(inputs, output, count, op);
+    case ncclInt64:
+      return reduce<std::int64_t, std::int64_t>(inputs, output, count, op);
+    default:
+      return reduce<std::uint8_t, std::uint8_t>(inputs, output, count, op);
+  }
+}
+
+}  // namespace
+}  // namespace emulated_gpu
+
+using namespace emulated_gpu;
+
+struct ncclComm {
+  int rank = 0;
+  int ranks = 1;
+  int device = 0;
+  std::unique_ptr<NcclSegment> segment;
+  std::atomic<bool> aborted{false};
+  std::atomic<ncclResult_t> state{ncclInProgress};
+  std::atomic<int> running{0};
+  std::string error;  // written before `state` says that there is one
+
+  bool gives_up() const { return aborted; }
+  void fail(ncclResult_t result, const std::string& why) {
+    error = why;
+    state = result;
+  }
+};
+
+namespace {
+
+struct Call {
+  CallShape shape;
+  const char* input;
+  char* output;
+  std::size_t input_bytes;
+  std::size_t output_bytes;
+};
+
+// Moves a piece of a collective through the ranks' slots, which hold kSlot bytes each.
+bool move_piece(ncclComm& comm, const Call& call, std::size_t begin, std::size_t bytes) {
+  const auto type = static_cast<ncclDataType_t>(call.shape.type);
+  const auto op = static_cast<ncclRedOp_t>(call.shape.op);
+  const auto gives_up = [&] { return comm.gives_up(); };
+  const auto inputs = [&](std::size_t count_of_slots) {
+    std::vector<const char*> slots;
+    for (std::size_t i = 0; i < count_of_slots; ++i)
+      slots.push_back(comm.segment->slot(static_cast<int>(i)));
+    return slots;
+  };
+  if (call.shape.kind == kReduceScatter) {
+    // One receiver after another, whose piece all others send.
+    for (int receiver = 0; receiver < comm.ranks; ++receiver) {
+      std::memcpy(comm.segment->slot(comm.rank),
+                  call.input + static_cast<std::size_t>(receiver) * call.output_bytes + begin,
+                  bytes);
+      if (!comm.segment->meet(gives_up)) return false;
+      if (receiver == comm.rank) {
+        reduce(type, inputs(static_cast<std::size_t>(comm.ranks)), call.output + begin,
+               bytes / size_of(type), op);
+      }
+      if (!comm.segment->meet(gives_up)) return false;
+    }
+    return true;
+  }
+  std::memcpy(comm.segment->slot(comm.rank), call.input + begin, bytes);
+  if (!comm.segment->meet(gives_up)) return false;
+  switch (call.shape.kind) {
+    case kAllReduce:
+      reduce(type, inputs(static_cast<std::size_t>(comm.ranks)), call.output + begin,
+             bytes / size_of(type), op);
+      break;
+    case kAllGather:
+      for (int rank = 0; rank < comm.ranks; ++rank) {
+        std::memcpy(call.output + static_cast<std::size_t>(rank) * call.input_bytes + begin,
+                    comm.segment->slot(rank), bytes);
+      }
+      break;
+    default:
+      std::memcpy(call.output + begin, comm.segment->slot(call.shape.root), bytes);
+  }
+  return comm.segment->meet(gives_up);
+}
+
+bool run(ncclComm& comm, const Call& call) {
+  const auto gives_up = [&] { return comm.gives_up(); };
+  comm.segment->post(call.shape);
+  if (!comm.segment->meet(gives_up)) return false;
+  if (!comm.segment->all_posted_alike()) {
+    comm.fail(ncclInvalidUsage, "ranks began different collectives");
+    while (!comm.gives_up()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return false;
+  }
+  if (!comm.segment->meet(gives_up)) return false;
+  const std::size_t bytes =
+      call.shape.kind == kReduceScatter ? call.output_bytes : call.input_bytes;
+  for (std::size_t begin = 0; begin < bytes; begin += NcclSegment::kSlot) {
+    if (!move_piece(comm, call, begin, std::min(NcclSegment::kSlot, bytes - begin))) return false;
+  }
+  return true;
+}
+
+ncclResult_t begin(ncclComm* comm, const Call& call, cudaStream_t handle) {
+  if (comm->state == ncclInProgress || comm->aborted) return ncclInvalidUsage;
+  Stream& stream = stream_of(handle);
+  if (stream.device() != comm->device || device_of(call.output) != comm->device) {
+    comm->error = "a stream or memory of another device than the communicator's";
+    return ncclInvalidArgument;
+  }
+  count("collectives");
+  comm->state = ncclInProgress;
+  ++comm->running;
+  Call reached = call;
+  reached.input = static_cast<const char*>(reachable(call.input));
+  reached.output = static_cast<char*>(reachable(call.output));
+  std::optional<std::uint64_t> number;
+  if (keeps_order_of_calls()) number = device_of_process().take_number();
+  std::thread([comm, reached, number, &stream] {
+    stream.enqueue([comm, reached, number] {
+      const auto turn = number ? *number : device_of_process().take_number();
+      const auto gives_up = [&] { return comm->gives_up(); };
+      if (device_of_process().wait_for_turn(turn, gives_up)) {
+        run(*comm, reached);
+        device_of_process().leave();
+      }
+      --comm->running;
+    });
+    ncclResult_t expected = ncclInProgress;
+    comm->state.compare_exchange_strong(expected, ncclSuccess);
+  }).detach();
+  return ncclInProgress;
+}
+
+Call make_call(Kind kind, const void* input, void* output, std::size_t sent, std::size_t received,
+               ncclDataType_t type, ncclRedOp_t op, int root) {
+  return {{kind, type, op, root, sent},
+          static_cast<const char*>(input),
+          static_cast<char*>(output),
+          sent * size_of(type),
+          received * size_of(type)};
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  *id = {};
+  std::ifstream("/proc/sys/kernel/random/uuid").read(id->internal, 36);
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclSuccess           ? "no error"
+         : result == ncclInvalidUsage    ? "invalid usage"
+         : result == ncclInvalidArgument ? "invalid argument"
+                                         : "emulated NCCL failed";
+}
+
+const char* ncclGetLastError(ncclComm_t comm) { return comm == nullptr ? "" : comm->error.c_str(); }
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config == nullptr || config->blocking != 0) return ncclInvalidUsage;  // not emulated
+  auto* made = new ncclComm;
+  made->rank = rank;
+  made->ranks = ranks;
+  made->device = current_device();
+  note_context(made->device);
+  *comm = made;
+  ++made->running;
+  std::thread([made, name = std::string(id.internal)] {
+    try {
+      made->segment = std::make_unique<NcclSegment>(name, made->rank, made->ranks);
+      if (made->segment->meet([&] { return made->gives_up(); })) made->state = ncclSuccess;
+    } catch (const std::exception& error) {
+      made->fail(ncclSystemError, error.what());
+    }
+    --made->running;
+  }).detach();
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  *state = comm->state;
+  return ncclSuccess;
+}
+
+// The communicator itself stays, for threads that still look at it.
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->aborted = true;
+  while (comm->running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  comm->segment.reset();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  comm->state = ncclInProgress;
+  std::thread([comm] {
+    while (comm->running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    comm->state = ncclSuccess;
+  }).detach();
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  comm->segment.reset();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* input, void* output, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return begin(comm, make_call(kAllReduce, input, output, count, count, type, op, 0), stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* input, void* output, std::size_t received,
+                               ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream) {
+  const std::size_t sent = received * static_cast<std::size_t>(comm->ranks);
+  return begin(comm, make_call(kReduceScatter, input, output, sent, received, type, op, 0), stream);
+}
+
+ncclResult_t ncclAllGather(const void* input, void* output, std::size_t sent, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t received = sent * static_cast<std::size_t>(comm->ranks);
+  return begin(comm, make_call(kAllGather, input, output, sent, received, type, ncclSum, 0),
+               stream);
+}
+
+ncclResult_t ncclBroadcast(const void* input, void* output, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream) {
+  return begin(comm, make_call(kBroadcast, input, output, count, count, type, ncclSum, root),
+               stream);
+}
+
+}  // extern "C"

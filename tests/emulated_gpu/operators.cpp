@@ -1,0 +1,461 @@
+// LibTorch's operators on emulated devices: each works on the bytes of its tensors with the CPU's
+// kernel, in its turn in the current stream, while the host goes on as it would with a real device.
+// Operators that make tensors, look at them from another side or record streams stay LibTorch's
+// own, so that its allocator and its bookkeeping are those of a real device.
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
+#include <torch/types.h>
+
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/own_kernels.h"
+#include "tests/emulated_gpu/report.h"
+#include "tests/emulated_gpu/runtime_api.h"
+
+namespace emulated_gpu {
+namespace {
+
+using at::Tensor;
+using c10::IValue;
+using Stack = torch::jit::Stack;
+
+// Left to LibTorch, besides those that give views of their arguments.
+const std::set<std::string> kKept = {"aten::resize_",
+                                     "aten::record_stream",
+                                     "aten::is_pinned",
+                                     "aten::_pin_memory",
+                                     "aten::set_.source_Storage",
+                                     "aten::set_.source_Storage_storage_offset",
+                                     "aten::set_.source_Tensor",
+                                     "aten::set_",
+                                     "aten::empty.memory_format",
+                                     "aten::empty_strided",
+                                     "aten::_fused_sdp_choice",
+                                     "aten::is_set_to"};
+
+std::string name_of(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// The same bytes as a tensor of the CPU. Nobody owns them but the device's tensor.
+Tensor on_host(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_cpu()) return tensor;
+  const auto options = tensor.options().device(at::kCPU);
+  Tensor alias;
+  if (tensor.numel() == 0) {
+    alias = at::empty_strided(tensor.sizes(), tensor.strides(), options);
+  } else {
+    alias = at::from_blob(reachable(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(),
+                          tensor.strides(), options);
+  }
+  alias._set_conj(tensor.is_conj());
+  alias._set_neg(tensor.is_neg());
+  return alias;
+}
+
+// Of the same shape: without bytes, or of zeros on the CPU.
+Tensor stand_in(const Tensor& tensor, c10::DeviceType type) {
+  if (!tensor.defined() || (type == at::kCPU && tensor.is_cpu() && tensor.dim() == 0))
+    return tensor;
+  const auto options = tensor.options().device(type);
+  Tensor result = at::empty_strided(tensor.sizes(), tensor.strides(), options);
+  if (type == at::kCPU) result.zero_();
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    result.unsafeGetTensorImpl()->set_wrapped_number(true);
+  }
+  return result;
+}
+
+// Whether shapes or plain results depend on values, so that the host waits on real devices too.
+bool depends_on_values(const c10::OperatorHandle& op, const Stack& arguments) {
+  if (op.hasTag(at::Tag::data_dependent_output)) return true;
+  if (!op.hasTag(at::Tag::dynamic_output_shape)) return false;
+  if (op.operator_name().name != "aten::index") return true;
+  for (const auto& index : arguments[1].toOptionalTensorVector()) {
+    if (index && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte))
+      return true;
+  }
+  return false;
+}
+
+// An argument with each tensor in it replaced.
+template <typename Replace>
+IValue replaced(const IValue& value, const Replace& replace) {
+  if (value.isTensor()) return replace(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor& tensor : value.toTensorVector()) list.push_back(replace(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor ? std::optional<Tensor>(replace(*tensor)) : std::nullopt);
+    }
+    return list;
+  }
+  return value;
+}
+
+template <typename Visit>
+void visit_tensors(const IValue& value, const Visit& visit) {
+  replaced(value, [&](const Tensor& tensor) {
+    visit(tensor);
+    return tensor;
+  });
+}
+
+std::optional<c10::Device> device_in(const Stack& arguments) {
+  std::optional<c10::Device> found;
+  for (const IValue& value : arguments) {
+    if (value.isDevice() && value.toDevice().is_cuda()) found = value.toDevice();
+    visit_tensors(value, [&](const Tensor& tensor) {
+      if (tensor.defined() && tensor.is_cuda()) found = tensor.device();
+    });
+  }
+  return found;
+}
+
+bool takes_generator(const c10::Argument& argument) {
+  const auto& type = argument.type();
+  const auto optional = type->cast<c10::OptionalType>();
+  return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::GeneratorType;
+}
+
+// Which numbers a random operator draws: they begin where its device's generator stands, which for
+// a recorded one is known when it runs.
+class Draw {
+ public:
+  static Draw of(const c10::OperatorHandle& op, const Stack& arguments, c10::Device device) {
+    Draw draw;
+    if (!op.hasTag(at::Tag::nondeterministic_seeded)) return draw;
+    std::optional<at::Generator> given;
+    for (const IValue& value : arguments) {
+      if (value.isGenerator()) given = value.toGenerator();
+    }
+    auto* generator = at::get_generator_or_default<at::CUDAGeneratorImpl>(
+        given, at::cuda::detail::getDefaultCUDAGenerator(device.index()));
+    const std::lock_guard lock(generator->mutex_);
+    draw.state_ = generator->philox_cuda_state(4);
+    return draw;
+  }
+
+  bool is_random() const { return state_.has_value(); }
+
+  std::uint64_t seed() const {
+    const auto read = [](const std::int64_t* address) {
+      return static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(reachable(address)));
+    };
+    const std::uint64_t seed = state_->captured_ ? read(state_->seed_.ptr) : state_->seed_.val;
+    const std::uint64_t offset = state_->captured_
+                                     ? read(state_->offset_.ptr) + state_->offset_intragraph_
+                                     : state_->offset_.val;
+    return seed + offset * 0x9e3779b97f4a7c15ULL;
+  }
+
+ private:
+  std::optional<at::PhiloxCudaState> state_;
+};
+
+void call_host_kernel(const c10::OperatorHandle& op, Stack& arguments, const Draw& draw) {
+  const c10::impl::ExcludeDispatchKeyGuard below_autograd(
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  const std::uint64_t seed = draw.is_random() ? draw.seed() : 0;
+  if (const OwnKernel* own = own_kernel(name_of(op))) {
+    (*own)(arguments, seed);
+    return;
+  }
+  // Of its own, since the process's generator is the host's.
+  bool has_generator = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!takes_generator(op.schema().arguments()[i])) continue;
+    arguments[i] = at::make_generator<at::CPUGeneratorImpl>(seed);
+    has_generator = true;
+  }
+  TORCH_CHECK(has_generator || !draw.is_random(), "emulated GPU: what ", name_of(op),
+              " draws is not known");
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &arguments);
+}
+
+class Operator {
+ public:
+  Operator(const c10::OperatorHandle& op, Stack arguments)
+      : op_(op),
+        arguments_(std::move(arguments)),
+        device_(device_in(arguments_).value()),
+        guard_(device_),
+        stream_(stream_of(c10::cuda::getCurrentCUDAStream(device_.index()))),
+        draw_(Draw::of(op, arguments_, device_)) {}
+
+  Stack run() {
+    count("operators");
+    if (auto results = results_known_beforehand()) {
+      enqueue(*results);
+      return *results;
+    }
+    TORCH_CHECK(!stream_.recording(),
+                "CUDA error: operation not permitted when stream is capturing (", name_of(op_),
+                ")");
+    return run_at_once();
+  }
+
+ private:
+  const c10::FunctionSchema& schema() const { return op_.schema(); }
+
+  bool is_written(std::size_t argument) const {
+    const auto* alias = schema().arguments()[argument].alias_info();
+    return alias != nullptr && alias->isWrite();
+  }
+
+  // The written argument that result `i` is; none for a new tensor.
+  std::optional<std::size_t> argument_of_result(std::size_t i) const {
+    const auto* alias = schema().returns()[i].alias_info();
+    if (alias == nullptr || !alias->isWrite()) return std::nullopt;
+    for (std::size_t k = 0; k < schema().arguments().size(); ++k) {
+      const auto* other = schema().arguments()[k].alias_info();
+      if (other != nullptr && other->beforeSets() == alias->beforeSets()) return k;
+    }
+    return std::nullopt;
+  }
+
+  // What the caller gets, of the right shapes and not yet written; none where that depends on
+  // values.
+  std::optional<Stack> results_known_beforehand() const {
+    if (depends_on_values(op_, arguments_)) return std::nullopt;
+    Stack results;
+    bool only_arguments = true;
+    for (std::size_t i = 0; i < schema().returns().size(); ++i) {
+      const auto argument = argument_of_result(i);
+      only_arguments = only_arguments && argument;
+      results.push_back(argument ? arguments_[*argument] : IValue());
+    }
+    if (only_arguments && !may_resize()) return results;
+    const Shapes known = shapes();
+    for (std::size_t k = 0; k < arguments_.size(); ++k) {
+      if (!is_written(k) || !arguments_[k].isTensor()) continue;
+      const Tensor target = arguments_[k].toTensor();
+      const Tensor& shape = known.arguments[k].toTensor();
+      if (target.defined() && target.sizes() != shape.sizes()) target.resize_(shape.sizes());
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!argument_of_result(i)) {
+        results[i] =
+            replaced(known.results[i], [&](const Tensor& shape) { return new_tensor(shape); });
+      }
+    }
+    return results;
+  }
+
+  // An output without elements is one that the kernel gives its size.
+  bool may_resize() const {
+    bool found = false;
+    for (std::size_t k = 0; k < arguments_.size(); ++k) {
+      if (!is_written(k)) continue;
+      visit_tensors(arguments_[k], [&](const Tensor& tensor) {
+        found = found || (tensor.defined() && tensor.numel() == 0);
+      });
+    }
+    return found;
+  }
+
+  struct Shapes {
+    Stack arguments;
+    Stack results;
+  };
+
+  // What LibTorch knows of shapes without bytes; else those that the kernel gives to zeros.
+  Shapes shapes() const {
+    const c10::impl::ExcludeDispatchKeyGuard below_autograd(
+        c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+    if (op_.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
+      Shapes found = arguments_of(at::kMeta);
+      try {
+        op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &found.results);
+        return found;
+      } catch (const std::exception&) {  // what is wrong with the call, the kernel says better
+      }
+    }
+    Shapes found = arguments_of(at::kCPU);
+    call_host_kernel(op_, found.results, Draw());
+    return found;
+  }
+
+  Shapes arguments_of(c10::DeviceType type) const {
+    Stack stand_ins;
+    for (const IValue& value : arguments_) {
+      if (value.isDevice()) {
+        stand_ins.emplace_back(c10::Device(type));
+      } else if (value.isGenerator()) {
+        stand_ins.emplace_back();
+      } else {
+        stand_ins.push_back(
+            replaced(value, [&](const Tensor& tensor) { return stand_in(tensor, type); }));
+      }
+    }
+    return {stand_ins, stand_ins};
+  }
+
+  Tensor new_tensor(const Tensor& shape) const {
+    if (!shape.defined()) return shape;
+    return at::empty_strided(shape.sizes(), shape.strides(), shape.options().device(device_));
+  }
+
+  Stack host_arguments() const {
+    Stack values;
+    for (const IValue& value : arguments_) {
+      if (value.isDevice()) {
+        values.emplace_back(c10::Device(at::kCPU));
+      } else if (value.isGenerator()) {
+        values.emplace_back();
+      } else {
+        // A scalar of the CPU is passed by value.
+        values.push_back(replaced(value, [](const Tensor& tensor) {
+          return tensor.defined() && tensor.is_cpu() ? tensor.clone() : on_host(tensor);
+        }));
+      }
+    }
+    return values;
+  }
+
+  void enqueue(const Stack& results) const {
+    std::vector<std::pair<std::size_t, Tensor>> new_results;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (argument_of_result(i) || !results[i].isTensor()) continue;
+      if (results[i].toTensor().defined()) {
+        new_results.emplace_back(i, on_host(results[i].toTensor()));
+      }
+    }
+    if (getenv("EMU_SYNC") && !stream_.recording()) stream_.wait_until_idle();
+    stream_.enqueue([op = op_, values = host_arguments(), draw = draw_, new_results] {
+      Stack stack = values;
+      call_host_kernel(op, stack, draw);
+      for (const auto& [i, target] : new_results) {
+        target.copy_(stack[i].toTensor());
+      }
+    });
+  }
+
+  Stack run_at_once() {
+    if (depends_on_values(op_, arguments_)) count("host waits for a value");
+    stream_.wait_until_idle();
+    Stack stack = host_arguments();
+    const Stack values = stack;
+    call_host_kernel(op_, stack, draw_);
+    for (std::size_t k = 0; k < arguments_.size(); ++k) {
+      if (!is_written(k) || !values[k].isTensor()) continue;
+      const Tensor target = arguments_[k].toTensor();
+      if (target.defined() && target.sizes() != values[k].toTensor().sizes()) {
+        target.resize_(values[k].toTensor().sizes());
+        on_host(target).copy_(values[k].toTensor());
+      }
+    }
+    for (std::size_t i = 0; i < stack.size(); ++i) {
+      const auto argument = argument_of_result(i);
+      stack[i] = argument ? arguments_[*argument] : replaced(stack[i], [&](const Tensor& result) {
+        if (!result.defined()) return result;
+        Tensor copy = new_tensor(result);
+        on_host(copy).copy_(result);
+        return copy;
+      });
+    }
+    return stack;
+  }
+
+  const c10::OperatorHandle op_;
+  const Stack arguments_;
+  const c10::Device device_;
+  const c10::cuda::CUDAGuard guard_;
+  Stream& stream_;
+  const Draw draw_;
+};
+
+void emulate(const c10::OperatorHandle& op, Stack* stack) {
+  const std::size_t count_of_arguments = op.schema().arguments().size();
+  Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count_of_arguments), stack->end());
+  torch::jit::drop(*stack, count_of_arguments);
+  for (IValue& result : Operator(op, std::move(arguments)).run())
+    stack->push_back(std::move(result));
+}
+
+// As LibTorch's: the host waits for what it may not let go of or must have.
+Tensor& copy(Tensor& target, const Tensor& source, bool non_blocking) {
+  if (target.is_same(source) || target.numel() == 0) return target;
+  const c10::Device device = target.is_cuda() ? target.device() : source.device();
+  const c10::cuda::CUDAGuard guard(device);
+  Stream& stream = stream_of(c10::cuda::getCurrentCUDAStream(device.index()));
+  Tensor from = on_host(source), to = on_host(target);
+  const Tensor& outside = target.is_cuda() ? source : target;
+  const bool page_locked = outside.is_cuda() || is_page_locked(outside.const_data_ptr());
+  TORCH_CHECK(page_locked || !stream.recording(),
+              "CUDA error: operation not permitted when stream is capturing (copy)");
+  if (!page_locked && source.is_cpu()) from = source.clone();
+  if (page_locked && !outside.is_cuda()) {
+    const auto& storage = outside.storage();
+    at::getHostAllocator(at::kCUDA)->record_event(storage.mutable_data(),
+                                                  storage.data_ptr().get_context(),
+                                                  c10::cuda::getCurrentCUDAStream(device.index()));
+  }
+  stream.enqueue([from, to] {
+    const c10::impl::ExcludeDispatchKeyGuard below_autograd(
+        c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+    to.copy_(from);
+  });
+  if (!outside.is_cuda() && (!non_blocking || (!page_locked && source.is_cuda()))) {
+    TORCH_CHECK(!stream.recording(),
+                "CUDA error: operation not permitted when stream is capturing (copy)");
+    count("host waits for a copy");
+    stream.wait_until_idle();
+  }
+  return target;
+}
+
+bool gives_views(const c10::FunctionSchema& schema) {
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  }
+  return false;
+}
+
+struct Silence : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+// Runs when the library is loaded, after LibTorch has registered its own kernels.
+const auto& registered = *[] {
+  static Silence silence;  // LibTorch warns that kernels are replaced
+  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  auto* library =
+      new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) continue;
+    const auto op = dispatcher.findOp(name);
+    if (!op || !op->hasSchema() || !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA)) continue;
+    const std::string text = name_of(*op);
+    const bool has_host_kernel =
+        op->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) || own_kernel(text) != nullptr;
+    if (kKept.contains(text) || gives_views(op->schema()) || !has_host_kernel) continue;
+    library->impl(text.c_str(), torch::CppFunction::makeFromBoxedFunction<&emulate>());
+  }
+  library->impl("copy_", TORCH_FN(copy));
+  return library;
+}();
+
+}  // namespace
+}  // namespace emulated_gpu
