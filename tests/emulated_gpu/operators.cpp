@@ -334,21 +334,40 @@ class Operator {
   }
 
   void enqueue(const Stack& results) const {
-    std::vector<std::pair<std::size_t, Tensor>> new_results;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (argument_of_result(i) || !results[i].isTensor()) continue;
-      if (results[i].toTensor().defined()) {
-        new_results.emplace_back(i, on_host(results[i].toTensor()));
-      }
+    const std::vector<Tensor> targets = new_tensors(results);
+    stream_.enqueue(
+        [me = op_, values = host_arguments(), draw = draw_, targets, is_new = is_new_result()] {
+          Stack stack = values;
+          call_host_kernel(me, stack, draw);
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < stack.size(); ++i) {
+            if (!is_new[i]) continue;
+            visit_tensors(stack[i], [&](const Tensor& result) {
+              if (result.defined()) targets[next++].copy_(result);
+            });
+          }
+        });
+  }
+
+  std::vector<bool> is_new_result() const {
+    std::vector<bool> is_new;
+    for (std::size_t i = 0; i < schema().returns().size(); ++i) {
+      is_new.push_back(!argument_of_result(i));
     }
-    if (getenv("EMU_SYNC") && !stream_.recording()) stream_.wait_until_idle();
-    stream_.enqueue([op = op_, values = host_arguments(), draw = draw_, new_results] {
-      Stack stack = values;
-      call_host_kernel(op, stack, draw);
-      for (const auto& [i, target] : new_results) {
-        target.copy_(stack[i].toTensor());
-      }
-    });
+    return is_new;
+  }
+
+  // The bytes of those, in their order.
+  std::vector<Tensor> new_tensors(const Stack& results) const {
+    const std::vector<bool> is_new = is_new_result();
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!is_new[i]) continue;
+      visit_tensors(results[i], [&](const Tensor& result) {
+        if (result.defined()) tensors.push_back(on_host(result));
+      });
+    }
+    return tensors;
   }
 
   Stack run_at_once() {
