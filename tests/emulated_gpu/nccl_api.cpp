@@ -268,7 +268,7 @@ ncclResult_t begin(ncclComm* comm, const Call& call, cudaStream_t handle) {
       const auto turn = number ? *number : device_of_process().take_number();
       const auto gives_up = [&] { return comm->gives_up(); };
       if (device_of_process().wait_for_turn(turn, gives_up)) {
-        run(*comm, reached);
+        if (!comm->aborted) run(*comm, reached);
         device_of_process().leave();
       }
       --comm->running;

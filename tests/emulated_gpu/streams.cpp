@@ -9,6 +9,9 @@
 namespace emulated_gpu {
 namespace {
 
+std::atomic<bool> stopping{false};
+std::atomic<int> streams_at_work{0};
+
 void be_late() {
   static const unsigned long longest = [] {
     const char* text = std::getenv("EMULATED_GPU_DELAY");
@@ -96,11 +99,21 @@ void Stream::run() {
     is_busy_ = true;
     lock.unlock();
     be_late();
-    work();
+    ++streams_at_work;
+    if (!stopping) work();
     work = nullptr;  // what it holds is gone when the stream is idle
+    --streams_at_work;
     lock.lock();
     is_busy_ = false;
     if (queue_.empty()) changed_.notify_all();
+  }
+}
+
+void stop_streams() {
+  stopping = true;
+  constexpr int kPatience = 1000;  // milliseconds
+  for (int i = 0; i < kPatience && streams_at_work > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 

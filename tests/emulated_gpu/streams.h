@@ -67,6 +67,10 @@ class Stream {
   std::shared_ptr<Recording> recording_;
 };
 
+// Lets streams end what they do and begin nothing more. Gives up after a second: a collective may
+// never end.
+void stop_streams();
+
 class Event {
  public:
   Event(int device, bool is_timed) : device_(device), is_timed_(is_timed) {}
