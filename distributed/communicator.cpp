@@ -5,9 +5,17 @@
 #include <utility>
 
 namespace tupelo {
+namespace {
+
+// Page-locked, or else the host would wait until the device has done all that it was given.
+torch::Tensor moved(const torch::Tensor& tensor, torch::Device device) {
+  return device.is_cuda() ? tensor.pin_memory().to(device, /*non_blocking=*/true) : tensor;
+}
+
+}  // namespace
 
 std::vector<double> Communicator::sum(std::vector<double> values) {
-  auto tensor = torch::tensor(values, torch::kFloat64).to(device());
+  auto tensor = moved(torch::tensor(values, torch::kFloat64), device());
   all_reduce(tensor)->wait();
   const auto result = tensor.cpu();
   check_health();
@@ -54,7 +62,7 @@ std::string Communicator::broadcast(std::string text, int root) {
   check_health();
   auto bytes = torch::zeros({size}, torch::kUInt8);
   if (rank() == root) std::memcpy(bytes.data_ptr(), text.data(), text.size());
-  bytes = bytes.to(device());
+  bytes = moved(bytes, device());
   broadcast(bytes, root)->wait();
   bytes = bytes.cpu();
   check_health();

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/nccl_reduction.h"
 #include "tests/emulated_gpu/nccl_segment.h"
 #include "tests/emulated_gpu/report.h"
 #include "tests/emulated_gpu/runtime_api.h"
@@ -73,84 +74,6 @@ bool keeps_order_of_calls() {
 OneAtATime& device_of_process() {
   static OneAtATime& one = *new OneAtATime;
   return one;
-}
-
-std::size_t size_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-      return 1;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
-float float_of_bfloat16(std::uint16_t bits) {
-  const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof(value));
-  return value;
-}
-
-std::uint16_t bfloat16_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (value != value) return 0x7fc0;
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-struct Bfloat16 {
-  std::uint16_t bits;
-  operator float() const { return float_of_bfloat16(bits); }
-  Bfloat16& operator=(float value) {
-    bits = bfloat16_of(value);
-    return *this;
-  }
-};
-
-template <typename Number, typename Sum>
-void reduce(const std::vector<const char*>& inputs, char* output, std::size_t count,
-            ncclRedOp_t op) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto at = [&](std::size_t rank) {
-      return static_cast<Sum>(reinterpret_cast<const Number*>(inputs[rank])[i]);
-    };
-    Sum result = at(0);
-    for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
-      const Sum other = at(rank);
-      result = op == ncclSum   ? static_cast<Sum>(result + other)
-               : op == ncclMax ? std::max(result, other)
-                               : std::min(result, other);
-    }
-    reinterpret_cast<Number*>(output)[i] = result;
-  }
-}
-
-void reduce(ncclDataType_t type, const std::vector<const char*>& inputs, char* output,
-            std::size_t count, ncclRedOp_t op) {
-  switch (type) {
-    case ncclFloat32:
-      return reduce<float, float>(inputs, output, count, op);
-    case ncclFloat64:
-      return reduce<double, double>(inputs, output, count, op);
-    case ncclFloat16:
-      return reduce<_Float16, float>(inputs, output, count, op);
-    case ncclBfloat16:
-      return reduce<Bfloat16, float>(inputs, output, count, op);
-    case ncclInt32:
-      return reduce<std::int32_t, std::int32_t>(inputs, output, count, op);
-    case ncclInt64:
-      return reduce<std::int64_t, std::int64_t>(inputs, output, count, op);
-    default:
-      return reduce<std::uint8_t, std::uint8_t>(inputs, output, count, op);
-  }
 }
 
 }  // namespace

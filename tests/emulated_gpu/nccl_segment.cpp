@@ -5,24 +5,33 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
 namespace emulated_gpu {
+namespace {
+
+std::string folder() {
+  const char* given = std::getenv("EMULATED_GPU_FOLDER");
+  return given == nullptr ? "/dev/shm" : given;
+}
+
+}  // namespace
 
 NcclSegment::NcclSegment(const std::string& name, int rank, int ranks)
-    : name_("/emulated-nccl-" + name),
+    : file_(folder() + "/emulated-nccl-" + name),
       rank_(rank),
       ranks_(ranks),
       bytes_(sizeof(Shared) + static_cast<std::size_t>(ranks) * kSlot) {
   if (ranks > kMostRanks) throw std::runtime_error("more ranks than the emulator serves");
-  const int file = ::shm_open(name_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  const int descriptor = ::open(file_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   // New pages are zeros, which is how counters begin.
-  if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes_)) != 0) {
+  if (descriptor < 0 || ::ftruncate(descriptor, static_cast<off_t>(bytes_)) != 0) {
     throw std::runtime_error("no shared memory for an emulated NCCL communicator");
   }
-  void* mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  ::close(file);
+  void* mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
   if (mapped == MAP_FAILED) throw std::runtime_error("mmap of an emulated NCCL communicator");
   memory_ = static_cast<char*>(mapped);
   shared_ = reinterpret_cast<Shared*>(memory_);
@@ -30,7 +39,7 @@ NcclSegment::NcclSegment(const std::string& name, int rank, int ranks)
 
 NcclSegment::~NcclSegment() {
   ::munmap(memory_, bytes_);
-  ::shm_unlink(name_.c_str());
+  ::unlink(file_.c_str());
 }
 
 bool NcclSegment::meet(const std::function<bool()>& gives_up) {

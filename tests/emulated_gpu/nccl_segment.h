@@ -1,4 +1,5 @@
-// Memory that the ranks of one emulated NCCL communicator share, processes of one machine.
+// Memory that the ranks of one emulated NCCL communicator share, processes of one machine: a file
+// in the folder that EMULATED_GPU_FOLDER names (/dev/shm).
 #pragma once
 
 #include <array>
@@ -45,7 +46,7 @@ class NcclSegment {
     std::array<CallShape, kMostRanks> calls;
   };
 
-  const std::string name_;
+  const std::string file_;
   const int rank_;
   const int ranks_;
   const std::size_t bytes_;

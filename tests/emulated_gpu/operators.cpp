@@ -2,37 +2,25 @@
 // kernel, in its turn in the current stream, while the host goes on as it would with a real device.
 // Operators that make tensors, look at them from another side or record streams stay LibTorch's
 // own, so that its allocator and its bookkeeping are those of a real device.
-
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/cuda/CUDAGeneratorImpl.h>
-#include <ATen/ops/from_blob.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
-#include <torch/types.h>
 
-#include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/emulated_gpu/device_memory.h"
+#include "tests/emulated_gpu/host_kernels.h"
+#include "tests/emulated_gpu/host_tensors.h"
 #include "tests/emulated_gpu/own_kernels.h"
 #include "tests/emulated_gpu/report.h"
 #include "tests/emulated_gpu/runtime_api.h"
 
 namespace emulated_gpu {
 namespace {
-
-using at::Tensor;
-using c10::IValue;
-using Stack = torch::jit::Stack;
 
 // Left to LibTorch, besides those that give views of their arguments.
 const std::set<std::string> kKept = {"aten::resize_",
@@ -48,40 +36,6 @@ const std::set<std::string> kKept = {"aten::resize_",
                                      "aten::_fused_sdp_choice",
                                      "aten::is_set_to"};
 
-std::string name_of(const c10::OperatorHandle& op) {
-  const auto& name = op.operator_name();
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-}
-
-// The same bytes as a tensor of the CPU. Nobody owns them but the device's tensor.
-Tensor on_host(const Tensor& tensor) {
-  if (!tensor.defined() || tensor.is_cpu()) return tensor;
-  const auto options = tensor.options().device(at::kCPU);
-  Tensor alias;
-  if (tensor.numel() == 0) {
-    alias = at::empty_strided(tensor.sizes(), tensor.strides(), options);
-  } else {
-    alias = at::from_blob(reachable(tensor.unsafeGetTensorImpl()->data()), tensor.sizes(),
-                          tensor.strides(), options);
-  }
-  alias._set_conj(tensor.is_conj());
-  alias._set_neg(tensor.is_neg());
-  return alias;
-}
-
-// Of the same shape: without bytes, or of zeros on the CPU.
-Tensor stand_in(const Tensor& tensor, c10::DeviceType type) {
-  if (!tensor.defined() || (type == at::kCPU && tensor.is_cpu() && tensor.dim() == 0))
-    return tensor;
-  const auto options = tensor.options().device(type);
-  Tensor result = at::empty_strided(tensor.sizes(), tensor.strides(), options);
-  if (type == at::kCPU) result.zero_();
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
-    result.unsafeGetTensorImpl()->set_wrapped_number(true);
-  }
-  return result;
-}
-
 // Whether shapes or plain results depend on values, so that the host waits on real devices too.
 bool depends_on_values(const c10::OperatorHandle& op, const Stack& arguments) {
   if (op.hasTag(at::Tag::data_dependent_output)) return true;
@@ -92,105 +46,6 @@ bool depends_on_values(const c10::OperatorHandle& op, const Stack& arguments) {
       return true;
   }
   return false;
-}
-
-// An argument with each tensor in it replaced.
-template <typename Replace>
-IValue replaced(const IValue& value, const Replace& replace) {
-  if (value.isTensor()) return replace(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<Tensor> list;
-    for (const Tensor& tensor : value.toTensorVector()) list.push_back(replace(tensor));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<Tensor>> list;
-    for (const auto& tensor : value.toOptionalTensorVector()) {
-      list.push_back(tensor ? std::optional<Tensor>(replace(*tensor)) : std::nullopt);
-    }
-    return list;
-  }
-  return value;
-}
-
-template <typename Visit>
-void visit_tensors(const IValue& value, const Visit& visit) {
-  replaced(value, [&](const Tensor& tensor) {
-    visit(tensor);
-    return tensor;
-  });
-}
-
-std::optional<c10::Device> device_in(const Stack& arguments) {
-  std::optional<c10::Device> found;
-  for (const IValue& value : arguments) {
-    if (value.isDevice() && value.toDevice().is_cuda()) found = value.toDevice();
-    visit_tensors(value, [&](const Tensor& tensor) {
-      if (tensor.defined() && tensor.is_cuda()) found = tensor.device();
-    });
-  }
-  return found;
-}
-
-bool takes_generator(const c10::Argument& argument) {
-  const auto& type = argument.type();
-  const auto optional = type->cast<c10::OptionalType>();
-  return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::GeneratorType;
-}
-
-// Which numbers a random operator draws: they begin where its device's generator stands, which for
-// a recorded one is known when it runs.
-class Draw {
- public:
-  static Draw of(const c10::OperatorHandle& op, const Stack& arguments, c10::Device device) {
-    Draw draw;
-    if (!op.hasTag(at::Tag::nondeterministic_seeded)) return draw;
-    std::optional<at::Generator> given;
-    for (const IValue& value : arguments) {
-      if (value.isGenerator()) given = value.toGenerator();
-    }
-    auto* generator = at::get_generator_or_default<at::CUDAGeneratorImpl>(
-        given, at::cuda::detail::getDefaultCUDAGenerator(device.index()));
-    const std::lock_guard lock(generator->mutex_);
-    draw.state_ = generator->philox_cuda_state(4);
-    return draw;
-  }
-
-  bool is_random() const { return state_.has_value(); }
-
-  std::uint64_t seed() const {
-    const auto read = [](const std::int64_t* address) {
-      return static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(reachable(address)));
-    };
-    const std::uint64_t seed = state_->captured_ ? read(state_->seed_.ptr) : state_->seed_.val;
-    const std::uint64_t offset = state_->captured_
-                                     ? read(state_->offset_.ptr) + state_->offset_intragraph_
-                                     : state_->offset_.val;
-    return seed + offset * 0x9e3779b97f4a7c15ULL;
-  }
-
- private:
-  std::optional<at::PhiloxCudaState> state_;
-};
-
-void call_host_kernel(const c10::OperatorHandle& op, Stack& arguments, const Draw& draw) {
-  const c10::impl::ExcludeDispatchKeyGuard below_autograd(
-      c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  const std::uint64_t seed = draw.is_random() ? draw.seed() : 0;
-  if (const OwnKernel* own = own_kernel(name_of(op))) {
-    (*own)(arguments, seed);
-    return;
-  }
-  // Of its own, since the process's generator is the host's.
-  bool has_generator = false;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!takes_generator(op.schema().arguments()[i])) continue;
-    arguments[i] = at::make_generator<at::CPUGeneratorImpl>(seed);
-    has_generator = true;
-  }
-  TORCH_CHECK(has_generator || !draw.is_random(), "emulated GPU: what ", name_of(op),
-              " draws is not known");
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &arguments);
 }
 
 class Operator {
