@@ -11,7 +11,9 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "distributed/attempt.h"
 #include "distributed/collective.h"
+#include "distributed/communication_error.h"
 #include "distributed/group.h"
 #include "distributed/solo_communicator.h"
 
@@ -230,13 +232,13 @@ RankPlace RankPlace::from_environment() {
   place.address = address;
   const char* kept = environment("TORCHELASTIC_USE_AGENT_STORE");
   place.store_is_there = kept != nullptr && std::string(kept) == "True";
-  if (const char* attempt = environment("TORCHELASTIC_RESTART_COUNT")) place.attempt = attempt;
   return place;
 }
 
 struct Rendezvous::State {
   RankPlace place;
   c10::intrusive_ptr<c10d::Store> store;
+  std::string attempt;  // empty before ranks have agreed on it
   int communicators = 0;
 };
 
@@ -271,9 +273,15 @@ const RankPlace& Rendezvous::place() const { return state_->place; }
 
 std::unique_ptr<Communicator> Rendezvous::make_communicator(const CommunicatorOptions& options) {
   Group group{state_->place.rank, state_->place.world_size};
-  // The store outlives an attempt, and what it said in the store.
-  std::string name =
-      "tupelo/" + state_->place.attempt + "/" + std::to_string(state_->communicators++);
+  if (state_->attempt.empty()) {
+    try {
+      state_->attempt = agree_on_attempt(*state_->store, group.place, group.size, options.timeout);
+    } catch (const c10::Error& error) {
+      throw CommunicationError("rank " + std::to_string(group.place) +
+                               ": the ranks' store is gone: " + first_line(error));
+    }
+  }
+  std::string name = "tupelo/" + state_->attempt + "/" + std::to_string(state_->communicators++);
   if (!options.members.empty()) {
     group = Group::of(options.members, state_->place.rank);
     name += "/of " + std::to_string(options.members.front());

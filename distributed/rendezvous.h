@@ -19,7 +19,6 @@ struct RankPlace {
   std::string address;          // MASTER_ADDR
   std::uint16_t port = 0;       // MASTER_PORT
   bool store_is_there = false;  // TORCHELASTIC_USE_AGENT_STORE: the launcher keeps the store
-  std::string attempt = "0";    // TORCHELASTIC_RESTART_COUNT: starts anew, as this host counts
 
   // Whether such a launcher started this process as one of several: RANK is set, and WORLD_SIZE to
   // something other than 1.
@@ -43,7 +42,9 @@ class Rendezvous {
 
   const RankPlace& place() const;
   // Tensors on the CPU; each collective is done when its call returns. All ranks make their
-  // communicators in the same order. The rendezvous must outlive them.
+  // communicators in the same order; the first time they wait for each other, since a store that a
+  // launcher keeps also knows what ranks said that it started before. The rendezvous must outlive
+  // them. Throws CommunicationTimeout that names who has not come.
   std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options);
 
  private:

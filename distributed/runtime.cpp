@@ -50,22 +50,38 @@ void require_devices() {
       " tupelo ...; to run alone, unset RANK and WORLD_SIZE");
 }
 
-std::string own_host() {
-  std::array<char, kHostNameBytes> name{};
+using HostName = std::array<char, kHostNameBytes>;  // ends with zeros
+
+HostName own_host() {
+  HostName name{};
   gethostname(name.data(), name.size() - 1);
-  return name.data();
+  return name;
+}
+
+std::vector<std::string> texts_of(const std::vector<HostName>& names) {
+  std::vector<std::string> texts;
+  for (const HostName& name : names) texts.emplace_back(name.data());
+  return texts;
 }
 
 std::vector<std::string> gather_hosts(int world_size) {
-  std::array<char, kHostNameBytes> name{};
-  gethostname(name.data(), name.size() - 1);
-  std::vector<char> names(kHostNameBytes * static_cast<std::size_t>(world_size));
+  HostName name = own_host();
+  std::vector<HostName> names(static_cast<std::size_t>(world_size));
   check_mpi(MPI_Allgather(name.data(), kHostNameBytes, MPI_CHAR, names.data(), kHostNameBytes,
                           MPI_CHAR, MPI_COMM_WORLD),
             "MPI_Allgather");
-  std::vector<std::string> hosts;
-  for (std::size_t at = 0; at < names.size(); at += kHostNameBytes) hosts.emplace_back(&names[at]);
-  return hosts;
+  return texts_of(names);
+}
+
+std::vector<std::string> gather_hosts(Communicator& communicator) {
+  HostName name = own_host();
+  std::vector<HostName> names(static_cast<std::size_t>(communicator.world_size()));
+  const auto bytes_of = [](HostName* first, std::size_t count) {
+    const auto bytes = static_cast<std::int64_t>(count * sizeof(HostName));
+    return torch::from_blob(first->data(), {bytes}, torch::kUInt8);
+  };
+  communicator.all_gather(bytes_of(names.data(), names.size()), bytes_of(&name, 1))->wait();
+  return texts_of(names);
 }
 
 std::vector<int> gather_first_ranks(MPI_Comm host, int rank, int world_size) {
@@ -103,7 +119,7 @@ Runtime::Runtime() : exceptions_at_start_(std::uncaught_exceptions()) {
       require_devices();
       meet(RankPlace::from_environment());
     } else {
-      hosts_.push_back(own_host());
+      hosts_ = texts_of({own_host()});
     }
     return;
   }
@@ -139,13 +155,13 @@ void Runtime::meet(const RankPlace& place) {
   const CommunicatorOptions options;
   rendezvous_ = std::make_unique<Rendezvous>(place, options.timeout);
   const auto communicator = rendezvous_->make_communicator(options);
-  host_of_rank_.clear();
-  for (int rank = 0; rank < world_size_; ++rank) {
-    hosts_.push_back(communicator->broadcast(own_host(), rank));
-    // Ranks of a host follow each other, its first one at local rank 0.
-    const std::string first = std::to_string(rank_ - local_rank_);
-    host_of_rank_.push_back(std::stoi(communicator->broadcast(first, rank)));
-  }
+  hosts_ = gather_hosts(*communicator);
+  // Ranks of a host follow each other, its first one at local rank 0.
+  auto first_ranks = torch::zeros({world_size_}, torch::kInt32);
+  communicator->all_gather(first_ranks, torch::full({1}, rank_ - local_rank_, torch::kInt32))
+      ->wait();
+  const int* first = first_ranks.const_data_ptr<int>();
+  host_of_rank_.assign(first, first + world_size_);
   local_size_ =
       static_cast<int>(std::count(host_of_rank_.begin(), host_of_rank_.end(), rank_ - local_rank_));
 }

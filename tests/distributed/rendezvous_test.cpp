@@ -23,8 +23,7 @@ const std::vector<std::string> kVariables = {"RANK",
                                              "MASTER_ADDR",
                                              "MASTER_PORT",
                                              "TORCHELASTIC_USE_AGENT_STORE",
-                                             "TORCHELASTIC_RUN_ID",
-                                             "TORCHELASTIC_RESTART_COUNT"};
+                                             "TORCHELASTIC_RUN_ID"};
 
 // The environment of torchrun with changes; what was there before comes back.
 class Environment {
@@ -75,12 +74,11 @@ TEST(RankPlace, IsWhatTheLauncherSays) {
   EXPECT_FALSE(place.store_is_there);
 }
 
-TEST(RankPlace, KnowsTorchrunAndItsAttempt) {
+TEST(RankPlace, KnowsTorchrun) {
   auto variables = torchrun();
   {
     const Environment by_hand(variables);
     EXPECT_FALSE(RankPlace::is_told_by_torchrun());
-    EXPECT_EQ(RankPlace::from_environment().attempt, "0");
   }
   {
     const Environment alone({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "none"}});
@@ -88,10 +86,8 @@ TEST(RankPlace, KnowsTorchrunAndItsAttempt) {
     EXPECT_FALSE(RankPlace::is_told());
   }
   variables["TORCHELASTIC_RUN_ID"] = "none";
-  variables["TORCHELASTIC_RESTART_COUNT"] = "2";
   const Environment environment(variables);
   EXPECT_TRUE(RankPlace::is_told_by_torchrun());
-  EXPECT_EQ(RankPlace::from_environment().attempt, "2");
 }
 
 TEST(RankPlace, IsNoneForAProcessAlone) {
@@ -147,23 +143,58 @@ TEST(Rendezvous, TheLauncherMayKeepTheStore) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-// The store that an agent keeps still holds what ranks said that it started before.
+// What a rank hears from rank 0, which says `word`.
+std::string heard(int rank, std::uint16_t port, const std::string& word) {
+  RankPlace place = testing::place_of(rank, 2, port);
+  place.store_is_there = true;
+  Rendezvous rendezvous(place, std::chrono::seconds(60));
+  return rendezvous.make_communicator({})->broadcast(rank == 0 ? word : "", 0);
+}
+
+// The store that an agent keeps still holds what ranks said that it started before; whoever comes
+// first has time enough to find it.
 TEST(Rendezvous, RanksThatAreStartedAnewDoNotHearThoseBefore) {
   const std::uint16_t port = testing::free_port();
   const auto agent = agents_store(port);
-  const auto word_of = [port](int rank, const std::string& attempt) {
-    RankPlace place = testing::place_of(rank, 2, port);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const std::string word = "attempt " + std::to_string(attempt);
+    const int early = attempt % 2;
+    auto first = std::async(std::launch::async, heard, early, port, word);
+    first.wait_for(std::chrono::milliseconds(attempt == 0 ? 0 : 300));
+    EXPECT_EQ(heard(1 - early, port, word), word);
+    EXPECT_EQ(first.get(), word);
+  }
+}
+
+// What a rank that died while ranks met has left does not stand for the one after it.
+TEST(Rendezvous, ARankThatDiesWhileRanksMeetIsNotTakenForTheNext) {
+  const std::uint16_t port = testing::free_port();
+  const auto agent = agents_store(port);
+  c10d::Store& store = *agent;
+  store.set("tupelo/hello/1", "a dead rank");
+  store.set("tupelo/welcome/1", "a dead rank of an attempt");
+  store.set("tupelo/thanks/1", "another attempt");
+  auto first = std::async(std::launch::async, heard, 0, port, "now");
+  first.wait_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(heard(1, port, ""), "now");
+  EXPECT_EQ(first.get(), "now");
+}
+
+TEST(Rendezvous, WhoDoesNotComeToTheMeetingIsNamed) {
+  const std::uint16_t port = testing::free_port();
+  const auto agent = agents_store(port);
+  for (const auto& [rank, missing] : {std::pair(0, "ranks 1, 2"), {1, "rank 0"}}) {
+    RankPlace place = testing::place_of(rank, 3, port);
     place.store_is_there = true;
-    place.attempt = attempt;
     Rendezvous rendezvous(place, std::chrono::seconds(60));
-    return rendezvous.make_communicator({})->broadcast("attempt " + attempt, 0);
-  };
-  for (const std::string attempt : {"0", "1"}) {
-    auto second = std::async(std::launch::async, [&] { return word_of(1, attempt); });
-    // Time enough to find what is there already.
-    second.wait_for(std::chrono::milliseconds(attempt == "0" ? 0 : 300));
-    EXPECT_EQ(word_of(0, attempt), "attempt " + attempt);
-    EXPECT_EQ(second.get(), "attempt " + attempt);
+    try {
+      rendezvous.make_communicator({.timeout = std::chrono::milliseconds(200)});
+      FAIL() << "rank " << rank;
+    } catch (const CommunicationTimeout& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string("nothing came from ") + missing),
+                std::string::npos)
+          << error.what();
+    }
   }
 }
 

@@ -11,7 +11,7 @@ OPTIONS = {"optim__schedule": "constant", "optim__warmup": 0, "train__validate_e
 PRECISIONS = ("fp32", "bf16")
 RANKS = (1, 2, 3, 4)
 SHARDS = ("none", "world")  # node is the same on one host; launcher.cluster has it on several
-RECOMPUTED = ("none", "full", "auto:800KiB")
+RECOMPUTED = ("none", "full", "auto:" + tupelo_runs.TIGHT_BUDGET)
 
 
 class Equality(tupelo_runs.RunTest):

@@ -14,6 +14,8 @@ import unittest
 
 TUPELO = os.environ.get("TUPELO_PROGRAM", "tupelo")
 MPIRUN = os.environ.get("TUPELO_MPIRUN", "mpirun")
+# Less than a step of TINY needs where nothing is recomputed, more than where everything is; devices need more than processors.
+TIGHT_BUDGET = os.environ.get("TUPELO_TEST_BUDGET", "800KiB")
 
 # A model small enough that a step takes milliseconds, with a hybrid position plan and two groups.
 TINY = {
