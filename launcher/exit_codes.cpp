@@ -32,14 +32,27 @@ bool is_out_of_memory(const std::exception& error) {
   });
 }
 
-// " (8000 bytes were asked for at once)", when the allocator says so.
-std::string bytes_asked_for(const std::string& what) {
-  const std::string words = "you tried to allocate ";
-  const std::size_t found = what.find(words);
+// What stands behind `before` and in front of `after`; empty where they do not.
+std::string text_between(const std::string& text, const std::string& before,
+                         const std::string& after) {
+  const std::size_t found = text.find(before);
   if (found == std::string::npos) return "";
-  const std::size_t first = found + words.size();
-  const std::size_t end = what.find_first_not_of("0123456789", first);
-  return " (" + what.substr(first, end - first) + " bytes were asked for at once)";
+  const std::size_t first = found + before.size();
+  const std::size_t end = text.find(after, first);
+  return end == std::string::npos ? "" : text.substr(first, end - first);
+}
+
+// " (8000 bytes were asked for at once)", when the allocator says so; that of a device knows more.
+std::string bytes_asked_for(const std::string& what) {
+  const std::string on_device = text_between(what, "Tried to allocate ", ". ");
+  const std::string capacity = text_between(what, "total capacity of ", " of which ");
+  const std::string free = text_between(what, " of which ", " is free");
+  if (!on_device.empty() && !capacity.empty() && !free.empty()) {
+    return " (" + on_device + " were asked for at once, on a device with " + capacity +
+           " of which " + free + " were free)";
+  }
+  const std::string on_host = text_between(what, "you tried to allocate ", " bytes");
+  return on_host.empty() ? "" : " (" + on_host + " bytes were asked for at once)";
 }
 
 // "cannot create directory /proc/x: No such file or directory" instead of the library's "filesystem

@@ -102,7 +102,8 @@ class SameBits(ThreeHosts):
     def test_recomputing_where_the_ranks_of_a_host_share_the_state(self):
         for precision in ("fp32", "bf16"):
             losses = {}
-            for recompute in ("none", "full", "auto:" + tupelo_runs.TIGHT_BUDGET):
+            tight = "auto:" + tupelo_runs.TIGHT_BUDGETS[precision]
+            for recompute in ("none", "full", tight):
                 name = f"{precision}-{recompute}".replace(":", "-")
                 done = self.train_over_hosts(name, 2, train__steps=20, train__shard_optimizer="node",
                                              train__precision=precision, model__recompute=recompute)
@@ -111,7 +112,7 @@ class SameBits(ThreeHosts):
                 losses[recompute] = tupelo_runs.losses(self.folder / name)
                 self.assertEqual(len(losses[recompute]), 20)
             self.assertEqual(losses["none"], losses["full"], precision)
-            self.assertEqual(losses["none"], losses["auto:" + tupelo_runs.TIGHT_BUDGET], precision)
+            self.assertEqual(losses["none"], losses[tight], precision)
 
 
 class LostHosts(ThreeHosts):

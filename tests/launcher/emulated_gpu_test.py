@@ -99,12 +99,12 @@ class EmulatedGpu(tupelo_runs.RunTest):
     def test_a_device_without_room(self):
         with environment(EMULATED_GPU_MEMORY="30"):
             result = self.train("no-room", train__steps=2, train__global_batch=2048, train__micro_batch=2048, expect=None)
-        self.assert_error(result, 71, "memory ran out")
+        self.assert_error(result, 71, "memory ran out", "MiB were asked for at once, on a device with 30.00 MiB of which")
 
     def test_a_rank_that_stands_still(self):
         line = self.train_line("still", ranks=2, train__steps=100000, train__timeout_seconds=3)
         with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
-            ranks = self.ranks_in_training(job, "still")
+            ranks = self.ranks_in_training(job, "still", 2)
             os.kill(ranks[-1], signal.SIGSTOP)
             try:
                 # Ends when the other rank's deadline passes; mpirun waits for the one that cannot hear it.
@@ -118,10 +118,11 @@ class EmulatedGpu(tupelo_runs.RunTest):
             self.assertEqual(job.returncode, 11, errors)
             self.assertRegex(errors, r"error: rank \d: nccl .* failed: some rank did not join within 3000 ms")
 
-    def ranks_in_training(self, job, run_name):
+    def ranks_in_training(self, job, run_name, count):
+        """Process ids of a job's ranks, once the run has some steps behind it."""
         metrics = self.folder / run_name / "metrics.jsonl"
         deadline = time.monotonic() + 60
-        while not (metrics.exists() and metrics.read_text()) and time.monotonic() < deadline:
+        while not (metrics.exists() and metrics.read_text().count("\n") > 6) and time.monotonic() < deadline:
             time.sleep(0.1)
         program = str(pathlib.Path(tupelo_runs.TUPELO).name)
         ranks = []
@@ -129,7 +130,7 @@ class EmulatedGpu(tupelo_runs.RunTest):
             with contextlib.suppress(OSError):
                 if pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name == program:
                     ranks.append(pid)
-        self.assertEqual(len(ranks), 2)
+        self.assertEqual(len(ranks), count)
         return ranks
 
     def test_ranks_that_torchrun_started(self):
@@ -142,6 +143,25 @@ class EmulatedGpu(tupelo_runs.RunTest):
             _, errors = job.communicate(timeout=120)
             self.assertEqual(job.returncode, 0, errors)
         self.assertEqual(expected, tupelo_runs.losses(self.folder / "torchrun"))
+
+    def test_torchrun_starts_ranks_anew_on_two_hosts(self):
+        """Each of two agents, as of two hosts, has one rank; when one dies, both are started anew and go on from what is saved."""
+        line = self.train_line("anew", train__steps=200, train__save_every=5, train__timeout_seconds=5)
+        agent = [os.environ["TUPELO_TORCH_PYTHON"], "-m", "torch.distributed.run", "--no-python", "--nnodes", "2",
+                 "--nproc-per-node", "1", "--max-restarts", "1", "--monitor-interval", "0.5", "--rdzv-backend", "c10d",
+                 "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--rdzv-id", "anew", "--", *line]
+        agents = [subprocess.Popen(agent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+        try:
+            (victim,) = self.ranks_in_training(agents[1], "anew", 1)
+            os.kill(victim, signal.SIGKILL)
+            outputs = [job.communicate(timeout=180)[0] for job in agents]
+        finally:
+            for job in agents:
+                if job.poll() is None:
+                    tupelo_runs.kill_job(job)
+        self.assertEqual([job.returncode for job in agents], [0, 0], outputs)
+        self.assertRegex("".join(outputs), r"resuming at step \d+")
+        self.assertEqual(sorted(tupelo_runs.losses(self.folder / "anew"))[-1], 200)
 
     def test_what_gpu_check_trains(self):
         loader = importlib.machinery.SourceFileLoader("gpu_check", str(ROOT / "scripts/gpu-check"))

@@ -11,16 +11,18 @@ OPTIONS = {"optim__schedule": "constant", "optim__warmup": 0, "train__validate_e
 PRECISIONS = ("fp32", "bf16")
 RANKS = (1, 2, 3, 4)
 SHARDS = ("none", "world")  # node is the same on one host; launcher.cluster has it on several
-RECOMPUTED = ("none", "full", "auto:" + tupelo_runs.TIGHT_BUDGET)
+RECOMPUTED = ("none", "full", "auto")
 
 
 class Equality(tupelo_runs.RunTest):
 
     def run_of(self, *choice):
         """The losses under a choice of (precision, ranks, shards, recompute); each is trained once."""
-        name = "-".join(str(part) for part in choice).replace(":", "")
+        name = "-".join(str(part) for part in choice)
         if not (self.folder / name).exists():
             precision, ranks, shards, recompute = choice
+            if recompute == "auto":
+                recompute += ":" + tupelo_runs.TIGHT_BUDGETS[precision]
             result = self.train(name, ranks=ranks, **OPTIONS, train__precision=precision,
                                 train__shard_optimizer=shards, model__recompute=recompute)
             if recompute.startswith("auto"):

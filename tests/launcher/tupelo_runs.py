@@ -14,8 +14,9 @@ import unittest
 
 TUPELO = os.environ.get("TUPELO_PROGRAM", "tupelo")
 MPIRUN = os.environ.get("TUPELO_MPIRUN", "mpirun")
-# Less than a step of TINY needs where nothing is recomputed, more than where everything is; devices need more than processors.
-TIGHT_BUDGET = os.environ.get("TUPELO_TEST_BUDGET", "800KiB")
+# By precision, less than a step of TINY needs where nothing is recomputed and more than where everything is; devices need
+# more than processors.
+TIGHT_BUDGETS = dict(zip(("fp32", "bf16"), os.environ.get("TUPELO_TEST_BUDGETS", "800KiB,800KiB").split(",")))
 
 # A model small enough that a step takes milliseconds, with a hybrid position plan and two groups.
 TINY = {
