@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Plants one mistake at a time in the position encodings and in what recomputes or records layers (a flipped sign, a dropped
-scale, left and right swapped, ...) and reports whether the tests of model/ notice. Works on a copy of the last commit in a
-folder of its own; exit code 0 when every mistake was noticed.
+scale, left and right swapped, ...) and reports whether the tests of model/ notice; with --only devices, in what drives devices
+(a missing wait, another thread's device, ...), for the tests labelled emulated of the cuda preset. Works on a copy of the last
+commit in a folder of its own; exit code 0 when every mistake was noticed.
 
     python3 scripts/mutation_check.py --work /tmp/mutations [--only rope,t5]
 """
@@ -193,25 +194,64 @@ MUTATIONS = {
 }
 
 
+DEVICE_MUTATIONS = {
+    "devices": [
+        ("distributed/nccl_communicator.cpp", "    tensors_ready.hold_back(stream_);\n", ""),
+        ("distributed/nccl_communicator.cpp",
+         "    operation_->finished.hold_back(c10::cuda::getCurrentCUDAStream(device_.index()));\n", ""),
+        ("distributed/nccl_communicator.cpp",
+         "      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);\n",
+         "      static_cast<void>(tensor);\n"),
+        ("distributed/nccl_communicator.cpp", "bool is_asynchronous() const override { return true; }",
+         "bool is_asynchronous() const override { return false; }"),
+        ("distributed/nccl_handle.cpp", "failure_text(result));\n    }\n  }\n  wait_until_in_stream(name, deadline);",
+         "failure_text(result));\n    }\n  }"),
+        ("distributed/nccl_watchdog.cpp", "const auto chosen = cudaSetDevice(device_index_);",
+         "const auto chosen = cudaSuccess;"),
+        ("distributed/nccl_watchdog.cpp", "Clock::now() - *oldest->seen_started < timeout_", "true"),
+        ("distributed/nccl_watchdog.cpp", "  changed_.notify_all();\n  handle_->abort();", "  changed_.notify_all();"),
+        ("distributed/communicator.cpp", "tensor.pin_memory().to(device, /*non_blocking=*/true)", "tensor.to(device)"),
+        ("distributed/attempt.cpp", "answer->starts_with(word + \" \")", "true"),
+        ("launcher/session.cpp", "  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);  // may start threads\n",
+         ""),
+        ("launcher/cuda_graphs.cpp", "graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);",
+         "graph_.capture_begin(*memory_);\n    c10::cuda::device_synchronize();"),
+        ("model/layer_recordings.cpp", "put(gradients[0], recording.gradient);", ""),
+        ("model/token_layout.cpp", "tensor.pin_memory().to(device, /*non_blocking=*/true)", "tensor.to(device)"),
+    ],
+}
+
+
 def call(command, folder, log):
     with open(log, "a") as output:
         return subprocess.run(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT).returncode == 0
 
 
-REFERENCE_TESTS = r"^model\.refvec_"
-ALL_TESTS = r"^model\."
+class Suite:
+    """What is built, and the names of tests that run, the quick ones first."""
+
+    def __init__(self, preset, target, stages):
+        self.preset = preset
+        self.target = target
+        self.stages = stages
+
+    def passes(self, build, log):
+        """Stops soon after the first test that fails."""
+        return all(call(["ctest", "--tests-regex", tests, "--label-exclude", "^gpu$", "--no-tests=error", "--stop-on-failure",
+                         "--parallel", str(os.cpu_count())], build, log) for tests in self.stages)
 
 
-def tests_pass(build, tests, log):
-    """Runs tests whose names match; stops soon after the first that fails."""
-    return call(["ctest", "--tests-regex", tests, "--label-exclude", "^gpu$", "--no-tests=error",
-                 "--stop-on-failure", "--parallel", str(os.cpu_count())], build, log)
+# The tests against reference vectors are few, and notice most mistakes.
+MODEL = Suite("dev", "test_model", [r"^model\.refvec_", r"^model\."])
+DEVICES = Suite("cuda", "emulated_tests", [r"conformance_nccl\.2emulated", r"cuda_graphs_gpu\.emulated",
+                                         r"launcher\.(emulated_gpu|cluster)\.emulated"])
 
 
 class Copy:
     """A checkout of the last commit with a build folder."""
 
-    def __init__(self, work):
+    def __init__(self, work, suite):
+        self.suite = suite
         self.root = work / "source"
         self.build = work / "build"
         self.log = work / "log.txt"
@@ -224,10 +264,10 @@ class Copy:
             self.must(["git", "checkout", "--detach", "--force",
                        subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=self.repository, text=True).strip()],
                       self.root)
-        self.must(["cmake", "--preset", "dev", "-B", str(self.build), "-DTUPELO_WERROR=OFF", *options], self.root)
+        self.must(["cmake", "--preset", self.suite.preset, "-B", str(self.build), "-DTUPELO_WERROR=OFF", *options], self.root)
         if not self.compile():
             sys.exit(f"the unchanged commit does not build; see {self.log}")
-        if not tests_pass(self.build, ALL_TESTS, self.log):
+        if not self.suite.passes(self.build, self.log):
             sys.exit(f"tests of the unchanged commit fail; see {self.log}")
 
     def must(self, command, folder):
@@ -235,14 +275,12 @@ class Copy:
             sys.exit(f"{' '.join(command)} failed; see {self.log}")
 
     def compile(self):
-        return call(["cmake", "--build", str(self.build), "--target", "test_model"], self.root, self.log)
+        return call(["cmake", "--build", str(self.build), "--target", self.suite.target], self.root, self.log)
 
     def tests_notice(self):
-        """The tests against reference vectors first: they are few, and notice most mistakes."""
         if not self.compile():
             return "it does not compile"
-        return not (tests_pass(self.build, REFERENCE_TESTS, self.log) and
-                    tests_pass(self.build, ALL_TESTS, self.log))
+        return not self.suite.passes(self.build, self.log)
 
     def notices(self, file, text, mistake):
         """True or False; a string that says what is wrong with the mutation itself."""
@@ -265,15 +303,17 @@ def main():
     arguments = parser.parse_args()
     arguments.work = arguments.work.resolve()
     wanted = [name.strip() for name in arguments.only.split(",")] if arguments.only else list(MUTATIONS)
-    unknown = sorted(set(wanted) - set(MUTATIONS))
+    of_devices = set(wanted) <= set(DEVICE_MUTATIONS)
+    mutations = DEVICE_MUTATIONS if of_devices else MUTATIONS
+    unknown = sorted(set(wanted) - set(mutations))
     if unknown:
-        sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(MUTATIONS)}")
+        sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(MUTATIONS)}; or by itself: {', '.join(DEVICE_MUTATIONS)}")
     arguments.work.mkdir(parents=True, exist_ok=True)
-    copy = Copy(arguments.work)
+    copy = Copy(arguments.work, DEVICES if of_devices else MODEL)
     copy.prepare(arguments.cmake)
     unnoticed = 0
     for name in wanted:
-        for file, text, mistake in MUTATIONS[name]:
+        for file, text, mistake in mutations[name]:
             noticed = copy.notices(file, text, mistake)
             verdict = {True: "noticed", False: "NOT NOTICED"}.get(noticed, f"INVALID: {noticed}")
             unnoticed += noticed is not True
