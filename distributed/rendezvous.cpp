@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -21,6 +22,8 @@ namespace tupelo {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::chrono::seconds kFarewellPatience(10);
 
 // Null where it is not set or empty.
 const char* environment(const char* name) {
@@ -240,6 +243,18 @@ struct Rendezvous::State {
   c10::intrusive_ptr<c10d::Store> store;
   std::string attempt;  // empty before ranks have agreed on it
   int communicators = 0;
+  int exceptions_at_start = std::uncaught_exceptions();
+
+  bool keeps_store() const { return place.rank == 0 && !place.store_is_there; }
+  std::string farewell(int rank) const {
+    return "tupelo/" + attempt + "/farewell/" + std::to_string(rank);
+  }
+  // Whoever is slower still reads what was exchanged last.
+  void wait_for_others() {
+    std::vector<std::string> keys;
+    for (int rank = 1; rank < place.world_size; ++rank) keys.push_back(farewell(rank));
+    store->wait(keys, kFarewellPatience);
+  }
 };
 
 Rendezvous::Rendezvous(const RankPlace& place, std::chrono::milliseconds timeout)
@@ -248,7 +263,7 @@ Rendezvous::Rendezvous(const RankPlace& place, std::chrono::milliseconds timeout
   const std::string where = place.address + ":" + std::to_string(place.port);
   c10d::TCPStoreOptions options;
   options.port = place.port;
-  options.isServer = place.rank == 0 && !place.store_is_there;
+  options.isServer = state_->keeps_store();
   options.waitWorkers = false;
   options.timeout = timeout;
   if (options.isServer) {
@@ -267,7 +282,19 @@ Rendezvous::Rendezvous(const RankPlace& place, std::chrono::milliseconds timeout
   }
 }
 
-Rendezvous::~Rendezvous() = default;
+Rendezvous::~Rendezvous() {
+  const bool is_orderly =
+      !state_->attempt.empty() && std::uncaught_exceptions() <= state_->exceptions_at_start;
+  if (!is_orderly || state_->place.store_is_there || state_->place.world_size == 1) return;
+  try {
+    if (state_->keeps_store()) {
+      state_->wait_for_others();
+    } else {
+      state_->store->set(state_->farewell(state_->place.rank), "");
+    }
+  } catch (const std::exception&) {  // a rank has failed, and says so itself
+  }
+}
 
 const RankPlace& Rendezvous::place() const { return state_->place; }
 

@@ -37,6 +37,7 @@ class Rendezvous {
   // Collective; blocks until rank 0 can be reached. Throws CommunicationError that names the
   // address.
   Rendezvous(const RankPlace& place, std::chrono::milliseconds timeout);
+  // Where rank 0 keeps the store, it waits for the others' ends, for 10 s at most.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
 

@@ -198,6 +198,24 @@ TEST(Rendezvous, WhoDoesNotComeToTheMeetingIsNamed) {
   }
 }
 
+// A rank that is slower still reads in it.
+TEST(Rendezvous, RankZeroKeepsItsStoreUntilTheOthersEnd) {
+  const std::uint16_t port = testing::free_port();
+  std::promise<void> met;
+  auto first = std::async(std::launch::async, [port, &met] {
+    Rendezvous rendezvous(testing::place_of(0, 2, port), std::chrono::seconds(60));
+    rendezvous.make_communicator({})->barrier();
+    met.set_value();
+  });
+  {
+    Rendezvous rendezvous(testing::place_of(1, 2, port), std::chrono::seconds(60));
+    rendezvous.make_communicator({})->barrier();
+    met.get_future().wait();
+    EXPECT_EQ(first.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  }
+  EXPECT_EQ(first.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+}
+
 TEST(Rendezvous, GroupsDoNotHearEachOther) {
   for (const auto& failure : run_store_ranks(4, [](Rendezvous& rendezvous) {
          const int rank = rendezvous.place().rank;

@@ -58,6 +58,7 @@ inline std::vector<std::exception_ptr> run_store_ranks(
     });
   }
   for (auto& thread : threads) thread.join();
+  while (!all.empty()) all.pop_back();  // rank 0 waits for the others
   return failures;
 }
 

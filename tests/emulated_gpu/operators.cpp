@@ -8,6 +8,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -189,19 +191,23 @@ class Operator {
   }
 
   void enqueue(const Stack& results) const {
-    const std::vector<Tensor> targets = new_tensors(results);
-    stream_.enqueue(
-        [me = op_, values = host_arguments(), draw = draw_, targets, is_new = is_new_result()] {
-          Stack stack = values;
-          call_host_kernel(me, stack, draw);
-          std::size_t next = 0;
-          for (std::size_t i = 0; i < stack.size(); ++i) {
-            if (!is_new[i]) continue;
-            visit_tensors(stack[i], [&](const Tensor& result) {
-              if (result.defined()) targets[next++].copy_(result);
-            });
-          }
-        });
+    stream_.enqueue([op = op_, values = host_arguments(), draw = draw_,
+                     targets = new_tensors(results), is_new = is_new_result()] {
+      try {
+        Stack stack = values;
+        call_host_kernel(op, stack, draw);
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < stack.size(); ++i) {
+          if (!is_new[i]) continue;
+          visit_tensors(stack[i], [&](const Tensor& result) {
+            if (result.defined()) targets[next++].copy_(result);
+          });
+        }
+      } catch (const std::exception& error) {  // nobody is there to catch it
+        std::fprintf(stderr, "emulated GPU: %s: %s\n", name_of(op).c_str(), error.what());
+        std::abort();
+      }
+    });
   }
 
   std::vector<bool> is_new_result() const {

@@ -65,102 +65,73 @@ Tensor tensor_or_none(const c10::IValue& value) {
   return value.isTensor() ? value.toTensor() : Tensor();
 }
 
-double scale_or_usual(const c10::IValue& value, const Tensor& query) {
-  return value.isNone() ? 1.0 / std::sqrt(static_cast<double>(query.size(-1))) : value.toDouble();
-}
-
 Tensor seed_tensor(std::uint64_t seed) {
   return at::scalar_tensor(static_cast<std::int64_t>(seed), at::kLong);
 }
 
-std::uint64_t seed_in(const Tensor& tensor) {
-  return tensor.defined() && tensor.numel() > 0
-             ? static_cast<std::uint64_t>(tensor.item<std::int64_t>())
-             : 0;
-}
+// Where an operator has its arguments; key and value follow the query.
+struct Places {
+  static constexpr std::size_t kNone = 99;
+
+  std::size_t count;
+  std::size_t query;
+  std::size_t bias;
+  std::size_t dropout;
+  std::size_t scale;
+  std::size_t seed;  // of backward: what forward gave
+
+  Attention attention(const Stack& in, std::uint64_t drawn) const {
+    Attention found{in[query].toTensor(),
+                    in[query + 1].toTensor(),
+                    in[query + 2].toTensor(),
+                    bias == kNone ? Tensor() : tensor_or_none(in[bias]),
+                    in[dropout].toDouble(),
+                    0.0,
+                    drawn};
+    found.scale = in[scale].isNone() ? 1.0 / std::sqrt(static_cast<double>(found.query.size(-1)))
+                                     : in[scale].toDouble();
+    if (seed != kNone && found.dropout > 0.0) {
+      found.seed = static_cast<std::uint64_t>(in[seed].toTensor().item<std::int64_t>());
+    }
+    return found;
+  }
+};
+
+constexpr Places kEfficient{8, 0, 3, 5, 7, Places::kNone};
+constexpr Places kEfficientBackward{13, 1, 4, 9, 12, 7};
+constexpr Places kFlash{7, 0, Places::kNone, 3, 6, Places::kNone};
+constexpr Places kFlashBackward{15, 1, Places::kNone, 10, 14, 12};
+constexpr Places kCudnn{9, 0, 3, 5, 8, Places::kNone};
+constexpr Places kCudnnBackward{16, 1, 8, 13, 15, 6};
 
 void efficient_forward(Stack& stack, std::uint64_t seed) {
-  const Stack in = torch::jit::pop(stack, 8);
-  const Tensor query = in[0].toTensor();
-  const Attention attention{query,
-                            in[1].toTensor(),
-                            in[2].toTensor(),
-                            tensor_or_none(in[3]),
-                            in[5].toDouble(),
-                            scale_or_usual(in[7], query),
-                            seed};
-  const auto [output, log_sum] = attention.forward();
+  const Stack in = torch::jit::pop(stack, kEfficient.count);
+  const auto [output, log_sum] = kEfficient.attention(in, seed).forward();
   torch::jit::push(stack, output, log_sum, seed_tensor(seed), seed_tensor(0));
 }
 
 void efficient_backward(Stack& stack, std::uint64_t) {
-  const Stack in = torch::jit::pop(stack, 13);
-  const Tensor query = in[1].toTensor(), bias = tensor_or_none(in[4]);
-  const Attention attention{query,
-                            in[2].toTensor(),
-                            in[3].toTensor(),
-                            bias,
-                            in[9].toDouble(),
-                            scale_or_usual(in[12], query),
-                            seed_in(tensor_or_none(in[7]))};
+  const Stack in = torch::jit::pop(stack, kEfficientBackward.count);
+  const Attention attention = kEfficientBackward.attention(in, 0);
   auto [of_query, of_key, of_value, of_scores] = attention.backward(in[0].toTensor());
-  const bool wants_bias = in[10].toBoolList().get(3);
-  const Tensor of_bias = wants_bias && bias.defined()
-                             ? of_scores.to(bias.scalar_type()).expand_as(bias).contiguous()
-                             : Tensor();
-  torch::jit::push(stack, of_query, of_key, of_value, of_bias);
+  const bool wants_bias = in[10].toBoolList().get(3) && attention.bias.defined();
+  torch::jit::push(stack, of_query, of_key, of_value,
+                   wants_bias ? of_scores.to(attention.bias.scalar_type()) : Tensor());
 }
 
-void flash_forward(Stack& stack, std::uint64_t seed) {
-  const Stack in = torch::jit::pop(stack, 7);
-  const Tensor query = in[0].toTensor(), key = in[1].toTensor();
-  const Attention attention{
-      query, key, in[2].toTensor(), {}, in[3].toDouble(), scale_or_usual(in[6], query), seed};
+template <const Places& places>
+void forward_with_lengths(Stack& stack, std::uint64_t seed) {
+  const Stack in = torch::jit::pop(stack, places.count);
+  const Attention attention = places.attention(in, seed);
   const auto [output, log_sum] = attention.forward();
-  torch::jit::push(stack, output, log_sum, Tensor(), Tensor(), query.size(2), key.size(2),
-                   seed_tensor(seed), seed_tensor(0), Tensor());
+  torch::jit::push(stack, output, log_sum, Tensor(), Tensor(), attention.query.size(2),
+                   attention.key.size(2), seed_tensor(seed), seed_tensor(0), Tensor());
 }
 
-void flash_backward(Stack& stack, std::uint64_t) {
-  const Stack in = torch::jit::pop(stack, 15);
-  const Tensor query = in[1].toTensor();
-  const Attention attention{query,
-                            in[2].toTensor(),
-                            in[3].toTensor(),
-                            {},
-                            in[10].toDouble(),
-                            scale_or_usual(in[14], query),
-                            seed_in(tensor_or_none(in[12]))};
-  auto [of_query, of_key, of_value, of_scores] = attention.backward(in[0].toTensor());
-  torch::jit::push(stack, of_query, of_key, of_value);
-}
-
-void cudnn_forward(Stack& stack, std::uint64_t seed) {
-  const Stack in = torch::jit::pop(stack, 9);
-  const Tensor query = in[0].toTensor(), key = in[1].toTensor();
-  const Attention attention{query,
-                            key,
-                            in[2].toTensor(),
-                            tensor_or_none(in[3]),
-                            in[5].toDouble(),
-                            scale_or_usual(in[8], query),
-                            seed};
-  const auto [output, log_sum] = attention.forward();
-  torch::jit::push(stack, output, log_sum, Tensor(), Tensor(), query.size(2), key.size(2),
-                   seed_tensor(seed), seed_tensor(0), Tensor());
-}
-
-void cudnn_backward(Stack& stack, std::uint64_t) {
-  const Stack in = torch::jit::pop(stack, 16);
-  const Tensor query = in[1].toTensor();
-  const Attention attention{query,
-                            in[2].toTensor(),
-                            in[3].toTensor(),
-                            tensor_or_none(in[8]),
-                            in[13].toDouble(),
-                            scale_or_usual(in[15], query),
-                            seed_in(tensor_or_none(in[6]))};
-  auto [of_query, of_key, of_value, of_scores] = attention.backward(in[0].toTensor());
+template <const Places& places>
+void backward_with_lengths(Stack& stack, std::uint64_t) {
+  const Stack in = torch::jit::pop(stack, places.count);
+  auto [of_query, of_key, of_value, of_scores] = places.attention(in, 0).backward(in[0].toTensor());
   torch::jit::push(stack, of_query, of_key, of_value);
 }
 
@@ -194,10 +165,10 @@ const OwnKernel* own_kernel(const std::string& name) {
       {"aten::_scaled_dot_product_efficient_attention_backward", efficient_backward},
       {"aten::native_dropout", dropout},
       {"aten::cudnn_convolution", cudnn_convolution},
-      {"aten::_scaled_dot_product_cudnn_attention", cudnn_forward},
-      {"aten::_scaled_dot_product_cudnn_attention_backward", cudnn_backward},
-      {"aten::_scaled_dot_product_flash_attention", flash_forward},
-      {"aten::_scaled_dot_product_flash_attention_backward", flash_backward},
+      {"aten::_scaled_dot_product_cudnn_attention", forward_with_lengths<kCudnn>},
+      {"aten::_scaled_dot_product_cudnn_attention_backward", backward_with_lengths<kCudnnBackward>},
+      {"aten::_scaled_dot_product_flash_attention", forward_with_lengths<kFlash>},
+      {"aten::_scaled_dot_product_flash_attention_backward", backward_with_lengths<kFlashBackward>},
   };
   const auto found = kernels.find(name);
   return found == kernels.end() ? nullptr : &found->second;
