@@ -7,10 +7,10 @@
 
 namespace tupelo {
 
-// A store that a launcher keeps outlives ranks that it starts anew, and what they said; how often
-// it has started them each host may count in another way. So rank 0 makes up a name, which each
-// rank takes only in answer to a word of its own. Collective. Throws CommunicationTimeout that
-// names who has not come.
+// A store that a launcher keeps outlives ranks that it starts anew, and holds what they said; hosts
+// may count restarts differently. So rank 0 makes up a name, which each rank takes only in answer
+// to a word of its own. Rank 0 waits for all others, they for rank 0. Throws CommunicationTimeout
+// that names who has not come, c10::Error when the store is gone.
 std::string agree_on_attempt(c10d::Store& store, int rank, int world_size,
                              std::chrono::milliseconds timeout);
 

@@ -305,7 +305,7 @@ std::unique_ptr<Communicator> Rendezvous::make_communicator(const CommunicatorOp
       state_->attempt = agree_on_attempt(*state_->store, group.place, group.size, options.timeout);
     } catch (const c10::Error& error) {
       throw CommunicationError("rank " + std::to_string(group.place) +
-                               ": the ranks' store is gone: " + first_line(error));
+                               ": the ranks' store failed: " + first_line(error));
     }
   }
   std::string name = "tupelo/" + state_->attempt + "/" + std::to_string(state_->communicators++);

@@ -43,9 +43,10 @@ class Rendezvous {
 
   const RankPlace& place() const;
   // Tensors on the CPU; each collective is done when its call returns. All ranks make their
-  // communicators in the same order; the first time they wait for each other, since a store that a
-  // launcher keeps also knows what ranks said that it started before. The rendezvous must outlive
-  // them. Throws CommunicationTimeout that names who has not come.
+  // communicators in the same order; the first time rank 0 waits for all, and they for it, since a
+  // store that a launcher keeps also knows what ranks said that it started before. The rendezvous
+  // must outlive them. Throws CommunicationTimeout that names who has not come, CommunicationError
+  // when the store fails.
   std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options);
 
  private:

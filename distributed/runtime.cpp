@@ -18,7 +18,7 @@
 namespace tupelo {
 namespace {
 
-constexpr std::size_t kHostNameBytes = 256;
+constexpr std::size_t kHostNameBytes = 65;  // of Linux, with the zero at the end
 
 int number_from(const char* variable) {
   const char* text = std::getenv(variable);
@@ -58,30 +58,31 @@ HostName own_host() {
   return name;
 }
 
-std::vector<std::string> texts_of(const std::vector<HostName>& names) {
-  std::vector<std::string> texts;
-  for (const HostName& name : names) texts.emplace_back(name.data());
-  return texts;
-}
-
 std::vector<std::string> gather_hosts(int world_size) {
   HostName name = own_host();
   std::vector<HostName> names(static_cast<std::size_t>(world_size));
   check_mpi(MPI_Allgather(name.data(), kHostNameBytes, MPI_CHAR, names.data(), kHostNameBytes,
                           MPI_CHAR, MPI_COMM_WORLD),
             "MPI_Allgather");
-  return texts_of(names);
+  std::vector<std::string> hosts;
+  for (const HostName& each : names) hosts.emplace_back(each.data());
+  return hosts;
 }
 
-std::vector<std::string> gather_hosts(Communicator& communicator) {
-  HostName name = own_host();
-  std::vector<HostName> names(static_cast<std::size_t>(communicator.world_size()));
-  const auto bytes_of = [](HostName* first, std::size_t count) {
-    const auto bytes = static_cast<std::int64_t>(count * sizeof(HostName));
-    return torch::from_blob(first->data(), {bytes}, torch::kUInt8);
+// What ranks that meet at a store tell each other.
+struct Introduction {
+  int first_rank = 0;  // of the rank's host
+  HostName host{};
+};
+
+std::vector<Introduction> exchange(Communicator& communicator, Introduction own) {
+  std::vector<Introduction> all(static_cast<std::size_t>(communicator.world_size()));
+  const auto bytes_of = [](Introduction* first, std::size_t count) {
+    return torch::from_blob(first, {static_cast<std::int64_t>(count * sizeof(Introduction))},
+                            torch::kUInt8);
   };
-  communicator.all_gather(bytes_of(names.data(), names.size()), bytes_of(&name, 1))->wait();
-  return texts_of(names);
+  communicator.all_gather(bytes_of(all.data(), all.size()), bytes_of(&own, 1))->wait();
+  return all;
 }
 
 std::vector<int> gather_first_ranks(MPI_Comm host, int rank, int world_size) {
@@ -119,7 +120,7 @@ Runtime::Runtime() : exceptions_at_start_(std::uncaught_exceptions()) {
       require_devices();
       meet(RankPlace::from_environment());
     } else {
-      hosts_ = texts_of({own_host()});
+      hosts_.emplace_back(own_host().data());
     }
     return;
   }
@@ -155,13 +156,12 @@ void Runtime::meet(const RankPlace& place) {
   const CommunicatorOptions options;
   rendezvous_ = std::make_unique<Rendezvous>(place, options.timeout);
   const auto communicator = rendezvous_->make_communicator(options);
-  hosts_ = gather_hosts(*communicator);
   // Ranks of a host follow each other, its first one at local rank 0.
-  auto first_ranks = torch::zeros({world_size_}, torch::kInt32);
-  communicator->all_gather(first_ranks, torch::full({1}, rank_ - local_rank_, torch::kInt32))
-      ->wait();
-  const int* first = first_ranks.const_data_ptr<int>();
-  host_of_rank_.assign(first, first + world_size_);
+  host_of_rank_.clear();
+  for (const Introduction& each : exchange(*communicator, {rank_ - local_rank_, own_host()})) {
+    hosts_.emplace_back(each.host.data());
+    host_of_rank_.push_back(each.first_rank);
+  }
   local_size_ =
       static_cast<int>(std::count(host_of_rank_.begin(), host_of_rank_.end(), rank_ - local_rank_));
 }

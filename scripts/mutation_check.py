@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants one mistake at a time in the position encodings and in what recomputes or records layers (a flipped sign, a dropped
 scale, left and right swapped, ...) and reports whether the tests of model/ notice; with --only devices, in what drives devices
-(a missing wait, another thread's device, ...), for the tests labelled emulated of the cuda preset. Works on a copy of the last
+(a missing wait, another thread's device, ...), for tests of the cuda preset on emulated devices. Works on a copy of the last
 commit in a folder of its own; exit code 0 when every mistake was noticed.
 
     python3 scripts/mutation_check.py --work /tmp/mutations [--only rope,t5]
@@ -211,11 +211,15 @@ DEVICE_MUTATIONS = {
         ("distributed/nccl_watchdog.cpp", "Clock::now() - *oldest->seen_started < timeout_", "true"),
         ("distributed/nccl_watchdog.cpp", "  changed_.notify_all();\n  handle_->abort();", "  changed_.notify_all();"),
         ("distributed/communicator.cpp", "tensor.pin_memory().to(device, /*non_blocking=*/true)", "tensor.to(device)"),
-        ("distributed/attempt.cpp", "answer->starts_with(word + \" \")", "true"),
+        ("distributed/attempt.cpp", "if (come(all_thanks, kPatience)) return attempt;", "return attempt;"),
+        ("distributed/attempt.cpp", "return \"tupelo/welcome/\" + word;", "return \"tupelo/welcome/word\";"),
         ("launcher/session.cpp", "  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);  // may start threads\n",
          ""),
         ("launcher/cuda_graphs.cpp", "graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);",
          "graph_.capture_begin(*memory_);\n    c10::cuda::device_synchronize();"),
+        ("launcher/cuda_graphs.cpp", "graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);",
+         "graph_.capture_begin(*memory_);"),
+        ("model/token_layout.cpp", "tensor.pin_memory().to(device, /*non_blocking=*/true)", "tensor"),
         ("model/layer_recordings.cpp", "put(gradients[0], recording.gradient);", ""),
         ("model/token_layout.cpp", "tensor.pin_memory().to(device, /*non_blocking=*/true)", "tensor.to(device)"),
     ],
@@ -243,7 +247,7 @@ class Suite:
 
 # The tests against reference vectors are few, and notice most mistakes.
 MODEL = Suite("dev", "test_model", [r"^model\.refvec_", r"^model\."])
-DEVICES = Suite("cuda", "emulated_tests", [r"conformance_nccl\.2emulated", r"cuda_graphs_gpu\.emulated",
+DEVICES = Suite("cuda", "emulated_tests", [r"distributed\.rendezvous|conformance_nccl\.2emulated", r"cuda_graphs_gpu\.emulated",
                                          r"launcher\.(emulated_gpu|cluster)\.emulated"])
 
 

@@ -172,8 +172,7 @@ TEST(Rendezvous, ARankThatDiesWhileRanksMeetIsNotTakenForTheNext) {
   const auto agent = agents_store(port);
   c10d::Store& store = *agent;
   store.set("tupelo/hello/1", "a dead rank");
-  store.set("tupelo/welcome/1", "a dead rank of an attempt");
-  store.set("tupelo/thanks/1", "another attempt");
+  store.set("tupelo/welcome/a dead rank", "an attempt");
   auto first = std::async(std::launch::async, heard, 0, port, "now");
   first.wait_for(std::chrono::milliseconds(300));
   EXPECT_EQ(heard(1, port, ""), "now");

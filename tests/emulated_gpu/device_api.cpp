@@ -1,4 +1,5 @@
 // Devices, and the kernels that they refuse.
+#include <cuda.h>
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -21,7 +22,7 @@ cudaError_t refuse_kernel(const void* function) {
   return done(cudaErrorNotSupported);
 }
 
-int unsupported_by_driver() { return 801; }  // CUDA_ERROR_NOT_SUPPORTED
+CUresult unsupported_by_driver() { return CUDA_ERROR_NOT_SUPPORTED; }
 
 }  // namespace
 

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -117,9 +119,16 @@ int device_count() {
     const auto there = number_from("EMULATED_GPUS", 0);
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     if (visible == nullptr) return static_cast<int>(there);
-    const std::string names = visible;
-    const auto named = names.empty() ? 0 : 1 + std::count(names.begin(), names.end(), ',');
-    return static_cast<int>(std::min<std::size_t>(there, static_cast<std::size_t>(named)));
+    // Up to the first name that is no device.
+    int named = 0;
+    std::istringstream names(visible);
+    for (std::string name; std::getline(names, name, ',');) {
+      char* end = nullptr;
+      const long device = std::strtol(name.c_str(), &end, 10);
+      if (end == name.c_str() || device < 0 || static_cast<std::size_t>(device) >= there) break;
+      ++named;
+    }
+    return named;
   }();
   return count;
 }

@@ -1,8 +1,8 @@
 // Calls of the CPU's kernels.
 #pragma once
 
-#include <ATen/cuda/PhiloxCudaState.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/cuda/PhiloxCudaState.h>
 
 #include <cstdint>
 #include <optional>

@@ -5,7 +5,7 @@
 namespace emulated_gpu {
 
 Tensor on_host(const Tensor& tensor) {
-  if (!tensor.defined() || tensor.is_cpu()) return tensor;
+  if (!tensor.defined()) return tensor;
   const auto options = tensor.options().device(at::kCPU);
   Tensor alias;
   if (tensor.numel() == 0) {

@@ -39,7 +39,7 @@ void visit_tensors(const IValue& value, const Visit& visit) {
   });
 }
 
-// The same bytes as a tensor of the CPU. Nobody owns them but the device's tensor.
+// The same bytes as a tensor of the CPU that does not keep them alive.
 Tensor on_host(const Tensor& tensor);
 // Of the same shape: without bytes (at::kMeta), or of zeros (at::kCPU).
 Tensor stand_in(const Tensor& tensor, c10::DeviceType type);

@@ -57,7 +57,7 @@ using namespace emulated_gpu;
 namespace {
 
 cudaError_t move_bytes(void* target, const void* source, std::size_t bytes, cudaStream_t handle,
-                       bool may_wait) {
+                       bool waits) {
   note_context(current_device());
   Stream& stream = stream_of(handle);
   const bool from_device = device_of(source).has_value(), to_device = device_of(target).has_value();
@@ -73,7 +73,7 @@ cudaError_t move_bytes(void* target, const void* source, std::size_t bytes, cuda
   } else {
     stream.enqueue([=] { std::memmove(to, from, bytes); });
   }
-  if (may_wait || (pageable && from_device)) return wait_for(stream, "host waits for a copy");
+  if (waits || (pageable && from_device)) return wait_for(stream, "host waits for a copy");
   return cudaSuccess;
 }
 
@@ -90,6 +90,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   note_context(current_device());
+  if (may_disturb_recording()) return done(cudaErrorStreamCaptureUnsupported);
   *address = allocate(current_device(), bytes);
   return *address != nullptr ? cudaSuccess : done(cudaErrorMemoryAllocation);
 }
@@ -100,9 +101,9 @@ cudaError_t cudaFree(void* address) {
     note_context(current_device());
     return cudaSuccess;
   }
-  if (!is_anything_recorded()) {
-    for (Stream* stream : streams_on(device_of(address).value_or(current_device())))
-      stream->wait_until_idle();
+  if (may_disturb_recording()) return done(cudaErrorStreamCaptureUnsupported);
+  for (Stream* stream : streams_on(device_of(address).value_or(current_device()))) {
+    stream->wait_until_idle();
   }
   return release(address) ? cudaSuccess : done(cudaErrorInvalidValue);
 }
@@ -116,6 +117,7 @@ cudaError_t cudaMemGetInfo(std::size_t* available, std::size_t* total) {
 
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
   note_context(current_device());
+  if (may_disturb_recording()) return done(cudaErrorStreamCaptureUnsupported);
   *address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (*address == MAP_FAILED) return done(cudaErrorMemoryAllocation);
   page_locked().add(*address, bytes);
@@ -158,12 +160,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind) {
-  return move_bytes(target, source, bytes, nullptr, /*may_wait=*/true);
+  return move_bytes(target, source, bytes, nullptr, /*waits=*/true);
 }
 
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return move_bytes(target, source, bytes, stream, /*may_wait=*/false);
+  return move_bytes(target, source, bytes, stream, /*waits=*/false);
 }
 
 cudaError_t cudaMemset(void* target, int value, std::size_t bytes) {

@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,7 +72,7 @@ bool keeps_order_of_calls() {
   return text != nullptr && std::strcmp(text, "1") == 0;
 }
 
-OneAtATime& device_of_process() {
+OneAtATime& turns() {
   static OneAtATime& one = *new OneAtATime;
   return one;
 }
@@ -171,30 +172,60 @@ bool run(ncclComm& comm, const Call& call) {
   return true;
 }
 
+// Counts a thread or a piece of work of a communicator, as long as it is kept.
+std::shared_ptr<void> running_in(ncclComm* comm) {
+  ++comm->running;
+  return {nullptr, [comm](void*) { --comm->running; }};
+}
+
+bool is_served(const CallShape& shape) {
+  switch (shape.type) {
+    case ncclUint8:
+    case ncclInt32:
+    case ncclInt64:
+    case ncclFloat16:
+    case ncclBfloat16:
+    case ncclFloat32:
+    case ncclFloat64:
+      return shape.op == ncclSum || shape.op == ncclMax || shape.op == ncclMin;
+    default:
+      return false;
+  }
+}
+
+// What is wrong with a call; null when nothing is.
+const char* objection(const ncclComm& comm, const Call& call, const Stream& stream) {
+  if (!is_served(call.shape)) return "a type or reduction that is not emulated";
+  if (stream.recording()) return "a collective in a stream that is recorded, which is not emulated";
+  if (stream.device() != comm.device || device_of(call.input) != comm.device ||
+      device_of(call.output) != comm.device) {
+    return "a stream or memory of another device than the communicator's";
+  }
+  return nullptr;
+}
+
 ncclResult_t begin(ncclComm* comm, const Call& call, cudaStream_t handle) {
-  if (comm->state == ncclInProgress || comm->aborted) return ncclInvalidUsage;
   Stream& stream = stream_of(handle);
-  if (stream.device() != comm->device || device_of(call.output) != comm->device) {
-    comm->error = "a stream or memory of another device than the communicator's";
+  if (const char* wrong = objection(*comm, call, stream)) {
+    comm->error = wrong;
     return ncclInvalidArgument;
   }
+  ncclResult_t idle = ncclSuccess;
+  if (comm->aborted || !comm->state.compare_exchange_strong(idle, ncclInProgress)) {
+    return idle == ncclInProgress || comm->aborted ? ncclInvalidUsage : idle;
+  }
   count("collectives");
-  comm->state = ncclInProgress;
-  ++comm->running;
   Call reached = call;
   reached.input = static_cast<const char*>(reachable(call.input));
   reached.output = static_cast<char*>(reachable(call.output));
   std::optional<std::uint64_t> number;
-  if (keeps_order_of_calls()) number = device_of_process().take_number();
-  std::thread([comm, reached, number, &stream] {
-    stream.enqueue([comm, reached, number] {
-      const auto turn = number ? *number : device_of_process().take_number();
-      const auto gives_up = [&] { return comm->gives_up(); };
-      if (device_of_process().wait_for_turn(turn, gives_up)) {
-        if (!comm->aborted) run(*comm, reached);
-        device_of_process().leave();
-      }
-      --comm->running;
+  if (keeps_order_of_calls()) number = turns().take_number();
+  std::thread([comm, reached, number, &stream, running = running_in(comm)] {
+    stream.enqueue([comm, reached, number, running] {
+      const auto turn = number ? *number : turns().take_number();
+      if (!turns().wait_for_turn(turn, [&] { return comm->gives_up(); })) return;
+      if (!comm->aborted) run(*comm, reached);
+      turns().leave();
     });
     ncclResult_t expected = ncclInProgress;
     comm->state.compare_exchange_strong(expected, ncclSuccess);
@@ -244,15 +275,16 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   made->device = current_device();
   note_context(made->device);
   *comm = made;
-  ++made->running;
-  std::thread([made, name = std::string(id.internal)] {
+  std::thread([made, name = std::string(id.internal), running = running_in(made)] {
     try {
       made->segment = std::make_unique<NcclSegment>(name, made->rank, made->ranks);
-      if (made->segment->meet([&] { return made->gives_up(); })) made->state = ncclSuccess;
+      if (made->segment->meet([&] { return made->gives_up(); })) {
+        made->segment->forget_name();
+        made->state = ncclSuccess;
+      }
     } catch (const std::exception& error) {
       made->fail(ncclSystemError, error.what());
     }
-    --made->running;
   }).detach();
   return ncclInProgress;
 }
@@ -271,10 +303,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  comm->state = ncclInProgress;
+  ncclResult_t idle = ncclSuccess;
+  if (!comm->state.compare_exchange_strong(idle, ncclInProgress)) return idle;
   std::thread([comm] {
     while (comm->running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    comm->state = ncclSuccess;
+    ncclResult_t expected = ncclInProgress;
+    comm->state.compare_exchange_strong(expected, ncclSuccess);
   }).detach();
   return ncclInProgress;
 }

@@ -37,10 +37,9 @@ NcclSegment::NcclSegment(const std::string& name, int rank, int ranks)
   shared_ = reinterpret_cast<Shared*>(memory_);
 }
 
-NcclSegment::~NcclSegment() {
-  ::munmap(memory_, bytes_);
-  ::unlink(file_.c_str());
-}
+NcclSegment::~NcclSegment() { ::munmap(memory_, bytes_); }
+
+void NcclSegment::forget_name() { ::unlink(file_.c_str()); }
 
 bool NcclSegment::meet(const std::function<bool()>& gives_up) {
   const std::uint64_t mine = ++shared_->meetings[static_cast<std::size_t>(rank_)];

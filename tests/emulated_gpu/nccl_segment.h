@@ -35,6 +35,8 @@ class NcclSegment {
 
   // Returns when all ranks have come to their next meet(); false when `gives_up` said so before.
   bool meet(const std::function<bool()>& gives_up);
+  // Once all have met, so that a killed rank leaves no file behind.
+  void forget_name();
   void post(const CallShape& shape);
   // Between two meetings.
   bool all_posted_alike() const;

@@ -38,16 +38,49 @@ const std::set<std::string> kKept = {"aten::resize_",
                                      "aten::_fused_sdp_choice",
                                      "aten::is_set_to"};
 
+// Of operators that choose elements by tensors: those that LibTorch brings to the device, or turns
+// into numbers of elements, for which the host waits.
+bool is_read_by_host(const Tensor& index) {
+  return index.is_cpu() || index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
+}
+
 // Whether shapes or plain results depend on values, so that the host waits on real devices too.
 bool depends_on_values(const c10::OperatorHandle& op, const Stack& arguments) {
   if (op.hasTag(at::Tag::data_dependent_output)) return true;
-  if (!op.hasTag(at::Tag::dynamic_output_shape)) return false;
-  if (op.operator_name().name != "aten::index") return true;
-  for (const auto& index : arguments[1].toOptionalTensorVector()) {
-    if (index && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte))
-      return true;
+  for (const IValue& value : arguments) {
+    if (!value.isOptionalTensorList()) continue;
+    for (const auto& index : value.toOptionalTensorVector()) {
+      if (index && index->defined() && is_read_by_host(*index)) return true;
+    }
+    return false;
   }
-  return false;
+  return op.hasTag(at::Tag::dynamic_output_shape);
+}
+
+// What LibTorch's own entry to a kernel refuses: other devices, and tensors of the CPU unless they
+// stand for a number or choose elements.
+void require_one_device(const c10::OperatorHandle& op, const Stack& arguments, c10::Device device) {
+  for (const IValue& value : arguments) {
+    const bool chooses = value.isOptionalTensorList();
+    visit_tensors(value, [&](const Tensor& tensor) {
+      const bool fits = !tensor.defined() || tensor.device() == device ||
+                        (tensor.is_cpu() && (chooses || tensor.dim() == 0));
+      TORCH_CHECK(fits, "Expected all tensors to be on the same device, but found at least two, ",
+                  tensor.device(), " and ", device, " (", name_of(op), ")");
+    });
+  }
+}
+
+// Work for a stream, where nobody is who could catch what it throws.
+Work guarded(std::string name, Work work) {
+  return [name = std::move(name), work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "emulated GPU: %s: %s\n", name.c_str(), error.what());
+      std::abort();
+    }
+  };
 }
 
 class Operator {
@@ -58,7 +91,9 @@ class Operator {
         device_(device_in(arguments_).value()),
         guard_(device_),
         stream_(stream_of(c10::cuda::getCurrentCUDAStream(device_.index()))),
-        draw_(Draw::of(op, arguments_, device_)) {}
+        draw_(Draw::of(op, arguments_, device_)) {
+    require_one_device(op_, arguments_, device_);
+  }
 
   Stack run() {
     count("operators");
@@ -181,7 +216,7 @@ class Operator {
       } else if (value.isGenerator()) {
         values.emplace_back();
       } else {
-        // A scalar of the CPU is passed by value.
+        // Numbers are passed by value.
         values.push_back(replaced(value, [](const Tensor& tensor) {
           return tensor.defined() && tensor.is_cpu() ? tensor.clone() : on_host(tensor);
         }));
@@ -191,23 +226,19 @@ class Operator {
   }
 
   void enqueue(const Stack& results) const {
-    stream_.enqueue([op = op_, values = host_arguments(), draw = draw_,
-                     targets = new_tensors(results), is_new = is_new_result()] {
-      try {
-        Stack stack = values;
-        call_host_kernel(op, stack, draw);
-        std::size_t next = 0;
-        for (std::size_t i = 0; i < stack.size(); ++i) {
-          if (!is_new[i]) continue;
-          visit_tensors(stack[i], [&](const Tensor& result) {
-            if (result.defined()) targets[next++].copy_(result);
-          });
-        }
-      } catch (const std::exception& error) {  // nobody is there to catch it
-        std::fprintf(stderr, "emulated GPU: %s: %s\n", name_of(op).c_str(), error.what());
-        std::abort();
+    auto work = [op = op_, values = host_arguments(), draw = draw_, targets = new_tensors(results),
+                 is_new = is_new_result()] {
+      Stack stack = values;
+      call_host_kernel(op, stack, draw);
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < stack.size(); ++i) {
+        if (!is_new[i]) continue;
+        visit_tensors(stack[i], [&](const Tensor& result) {
+          if (result.defined()) targets[next++].copy_(result);
+        });
       }
-    });
+    };
+    stream_.enqueue(guarded(name_of(op_), std::move(work)));
   }
 
   std::vector<bool> is_new_result() const {
@@ -232,7 +263,7 @@ class Operator {
   }
 
   Stack run_at_once() {
-    if (depends_on_values(op_, arguments_)) count("host waits for a value");
+    count("host waits for a value");
     stream_.wait_until_idle();
     Stack stack = host_arguments();
     const Stack values = stack;
@@ -273,35 +304,37 @@ void emulate(const c10::OperatorHandle& op, Stack* stack) {
     stack->push_back(std::move(result));
 }
 
+// Memory that the copy does not keep alive: LibTorch's allocators are told which stream uses it.
+bool is_lent(const Tensor& tensor) {
+  return tensor.is_cuda() || is_page_locked(tensor.const_data_ptr());
+}
+
 // As LibTorch's: the host waits for what it may not let go of or must have.
 Tensor& copy(Tensor& target, const Tensor& source, bool non_blocking) {
   if (target.is_same(source) || target.numel() == 0) return target;
   const c10::Device device = target.is_cuda() ? target.device() : source.device();
   const c10::cuda::CUDAGuard guard(device);
-  Stream& stream = stream_of(c10::cuda::getCurrentCUDAStream(device.index()));
-  Tensor from = on_host(source), to = on_host(target);
+  const auto current = c10::cuda::getCurrentCUDAStream(device.index());
+  Stream& stream = stream_of(current);
+  const Tensor expanded = source.expand(target.sizes());
   const Tensor& outside = target.is_cuda() ? source : target;
-  const bool page_locked = outside.is_cuda() || is_page_locked(outside.const_data_ptr());
-  TORCH_CHECK(page_locked || !stream.recording(),
+  const bool waits = outside.is_cpu() && (!non_blocking || (source.is_cuda() && !is_lent(target)));
+  TORCH_CHECK(!stream.recording() || (!waits && is_lent(outside)),
               "CUDA error: operation not permitted when stream is capturing (copy)");
-  if (!page_locked && source.is_cpu()) from = source.clone();
-  if (page_locked && !outside.is_cuda()) {
+  if (outside.is_cpu() && is_lent(outside)) {
     const auto& storage = outside.storage();
     at::getHostAllocator(at::kCUDA)->record_event(storage.mutable_data(),
-                                                  storage.data_ptr().get_context(),
-                                                  c10::cuda::getCurrentCUDAStream(device.index()));
+                                                  storage.data_ptr().get_context(), current);
   }
-  stream.enqueue([from, to] {
+  const Tensor from = is_lent(source) ? on_host(expanded) : expanded.clone();
+  stream.enqueue(guarded("copy", [from, to = on_host(target)] {
     const c10::impl::ExcludeDispatchKeyGuard below_autograd(
         c10::autograd_dispatch_keyset_with_ADInplaceOrView);
     to.copy_(from);
-  });
-  if (!outside.is_cuda() && (!non_blocking || (!page_locked && source.is_cuda()))) {
-    TORCH_CHECK(!stream.recording(),
-                "CUDA error: operation not permitted when stream is capturing (copy)");
-    count("host waits for a copy");
-    stream.wait_until_idle();
-  }
+  }));
+  if (!waits) return target;
+  count("host waits for a copy");
+  stream.wait_until_idle();
   return target;
 }
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <tuple>
+#include <vector>
 
 namespace emulated_gpu {
 namespace {
@@ -77,10 +77,12 @@ struct Places {
   std::size_t query;
   std::size_t bias;
   std::size_t dropout;
+  std::size_t causal;
   std::size_t scale;
   std::size_t seed;  // of backward: what forward gave
 
   Attention attention(const Stack& in, std::uint64_t drawn) const {
+    TORCH_CHECK(!in[causal].toBool(), "emulated GPU: causal attention");
     Attention found{in[query].toTensor(),
                     in[query + 1].toTensor(),
                     in[query + 2].toTensor(),
@@ -97,12 +99,12 @@ struct Places {
   }
 };
 
-constexpr Places kEfficient{8, 0, 3, 5, 7, Places::kNone};
-constexpr Places kEfficientBackward{13, 1, 4, 9, 12, 7};
-constexpr Places kFlash{7, 0, Places::kNone, 3, 6, Places::kNone};
-constexpr Places kFlashBackward{15, 1, Places::kNone, 10, 14, 12};
-constexpr Places kCudnn{9, 0, 3, 5, 8, Places::kNone};
-constexpr Places kCudnnBackward{16, 1, 8, 13, 15, 6};
+constexpr Places kEfficient{8, 0, 3, 5, 6, 7, Places::kNone};
+constexpr Places kEfficientBackward{13, 1, 4, 9, 11, 12, 7};
+constexpr Places kFlash{7, 0, Places::kNone, 3, 4, 6, Places::kNone};
+constexpr Places kFlashBackward{15, 1, Places::kNone, 10, 11, 14, 12};
+constexpr Places kCudnn{9, 0, 3, 5, 6, 8, Places::kNone};
+constexpr Places kCudnnBackward{16, 1, 8, 13, 14, 15, 6};
 
 void efficient_forward(Stack& stack, std::uint64_t seed) {
   const Stack in = torch::jit::pop(stack, kEfficient.count);

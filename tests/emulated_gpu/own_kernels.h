@@ -1,4 +1,5 @@
-// Kernels of operators that LibTorch has for CUDA alone.
+// Kernels of operators that LibTorch has for CUDA alone, or that draw from a generator which they
+// do not name.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -13,7 +14,7 @@ namespace emulated_gpu {
 // random operator draws with.
 using OwnKernel = std::function<void(torch::jit::Stack& stack, std::uint64_t seed)>;
 
-// Null for an operator that the CPU has a kernel of.
+// Null for all others.
 const OwnKernel* own_kernel(const std::string& name);
 
 }  // namespace emulated_gpu

@@ -1,5 +1,5 @@
 // What a process did with its emulated devices. When the process ends, the lines go to the file
-// that EMULATED_GPU_REPORT names, followed by ".<process id>".
+// that EMULATED_GPU_REPORT names, followed by ".<rank>".
 #pragma once
 
 #include <string>

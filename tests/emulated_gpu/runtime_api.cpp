@@ -1,8 +1,9 @@
 #include "tests/emulated_gpu/runtime_api.h"
 
-#include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "tests/emulated_gpu/report.h"
@@ -12,7 +13,38 @@ namespace {
 
 thread_local int the_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
-std::atomic<int> recordings{0};
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+class Recordings {
+ public:
+  void begin(cudaStreamCaptureMode mode) {
+    const std::lock_guard lock(mutex_);
+    modes_[std::this_thread::get_id()].push_back(mode);
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    auto& own = modes_[std::this_thread::get_id()];
+    if (!own.empty()) own.pop_back();
+  }
+  bool has_any(const std::function<bool(bool is_own, cudaStreamCaptureMode mode)>& wanted) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [thread, modes] : modes_) {
+      for (const auto mode : modes) {
+        if (wanted(thread == std::this_thread::get_id(), mode)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::thread::id, std::vector<cudaStreamCaptureMode>> modes_;
+};
+
+Recordings& recordings() {
+  static Recordings& all = *new Recordings;
+  return all;
+}
 
 // Streams are not destroyed: their threads wait for work until the process ends.
 class Streams {
@@ -75,9 +107,23 @@ cudaError_t wait_for(Stream& stream, const char* what) {
   return cudaSuccess;
 }
 
-void recording_began() { ++recordings; }
-void recording_ended() { --recordings; }
-bool is_anything_recorded() { return recordings > 0; }
+void recording_began(cudaStreamCaptureMode mode) { recordings().begin(mode); }
+void recording_ended() { recordings().end(); }
+bool is_anything_recorded() {
+  return recordings().has_any([](bool, cudaStreamCaptureMode) { return true; });
+}
+
+cudaStreamCaptureMode exchange_capture_mode(cudaStreamCaptureMode mode) {
+  return std::exchange(capture_mode, mode);
+}
+
+bool may_disturb_recording() {
+  if (capture_mode == cudaStreamCaptureModeRelaxed) return false;
+  return recordings().has_any([](bool is_own, cudaStreamCaptureMode mode) {
+    if (is_own) return mode != cudaStreamCaptureModeRelaxed;
+    return capture_mode == cudaStreamCaptureModeGlobal && mode == cudaStreamCaptureModeGlobal;
+  });
+}
 
 }  // namespace emulated_gpu
 

@@ -50,7 +50,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   note_context(current_device());
   Stream& stream = stream_of(handle);
-  if (stream.recording()) return done(cudaErrorStreamCaptureUnsupported);
+  if (stream.recording() || may_disturb_recording()) {
+    return done(cudaErrorStreamCaptureUnsupported);
+  }
   return stream.is_idle() ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -62,8 +64,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   note_context(current_device());
   Stream& stream = stream_of(handle);
   const auto recorded_in = event_of(event).recording();
-  // An order within one recording needs no waiting; one between a recording and what is outside is
-  // an error.
+  // An order within one recording needs no waiting.
   if (recorded_in != stream.recording()) return done(cudaErrorStreamCaptureIsolation);
   if (recorded_in) return cudaSuccess;
   const auto completion = event_of(event).completion();
@@ -102,6 +103,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   note_context(current_device());
   if (event_of(event).recording()) return done(cudaErrorCapturedEvent);
+  if (may_disturb_recording()) return done(cudaErrorStreamCaptureUnsupported);
   return event_of(event).completion()->is_finished() ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -144,17 +146,16 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
-  std::swap(*mode, current);
+  *mode = exchange_capture_mode(*mode);
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
   if (handle == nullptr) return done(cudaErrorStreamCaptureUnsupported);
   Stream& stream = stream_of(handle);
   if (stream.recording()) return done(cudaErrorIllegalState);
   stream.begin_recording();
-  recording_began();
+  recording_began(mode);
   return cudaSuccess;
 }
 

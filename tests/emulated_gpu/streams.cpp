@@ -35,8 +35,9 @@ void Completion::finish() {
 }
 
 void Completion::wait() {
+  constexpr std::chrono::milliseconds kInterval(10);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return finished_; });
+  while (!finished_ && !stopping) changed_.wait_for(lock, kInterval);
 }
 
 bool Completion::is_finished() const {

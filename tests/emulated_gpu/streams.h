@@ -19,7 +19,7 @@ using Work = std::function<void()>;
 class Completion {
  public:
   void finish();
-  void wait();
+  void wait();  // or until streams are stopped
   bool is_finished() const;
   std::chrono::steady_clock::time_point time() const;
 

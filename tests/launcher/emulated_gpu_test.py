@@ -18,11 +18,10 @@ STEPS = 8
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def reports(path):
-    """What each process of a run counted, in the order of process ids, which is that of ranks."""
-    found = sorted(path.parent.glob(path.name + ".*"), key=lambda file: int(file.suffix[1:]))
-    return [{what: int(times) for what, times in (line.rsplit("\t", 1) for line in file.read_text().splitlines())}
-            for file in found]
+def reports(path, ranks):
+    """What each rank counted."""
+    texts = [path.with_name(f"{path.name}.{rank}").read_text() for rank in range(ranks)]
+    return [{what: int(times) for what, times in (line.rsplit("\t", 1) for line in text.splitlines())} for text in texts]
 
 
 @contextlib.contextmanager
@@ -64,14 +63,14 @@ class EmulatedGpu(tupelo_runs.RunTest):
         with environment(EMULATED_GPU_REPORT=str(self.folder / "graph-report")):
             replayed = self.losses_of("replayed", ranks=2, train__cuda_graphs="true", **options)
         self.assertEqual(launched, replayed)
-        for report in reports(self.folder / "graph-report"):
+        for report in reports(self.folder / "graph-report", 2):
             self.assertEqual(report["graphs recorded"], 2 * 3)  # forward and backward of each layer
             self.assertGreater(report["graphs launched"], report["graphs recorded"])
 
-    def counts_of(self, name, **options):
+    def counts_of(self, name, ranks, **options):
         with environment(EMULATED_GPU_REPORT=str(self.folder / name)):
-            self.train(name + "-run", train__validate_every=0, train__log_every=1000, **options)
-        return reports(self.folder / name)
+            self.train(name + "-run", ranks=ranks, train__validate_every=0, train__log_every=1000, **options)
+        return reports(self.folder / name, ranks)
 
     def test_the_host_waits_where_a_step_needs_a_number(self):
         """For the norm of gradients and the losses; with others for what they agree on: the norm's sum, the next batches'
@@ -101,22 +100,33 @@ class EmulatedGpu(tupelo_runs.RunTest):
             result = self.train("no-room", train__steps=2, train__global_batch=2048, train__micro_batch=2048, expect=None)
         self.assert_error(result, 71, "memory ran out", "MiB were asked for at once, on a device with 30.00 MiB of which")
 
+    def start(self, line, **variables):
+        """A job that ends with the test at the latest."""
+        job = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **variables})
+
+        def end():
+            if job.poll() is None:
+                tupelo_runs.kill_job(job)
+            job.stdout.close()
+            job.stderr.close()
+
+        self.addCleanup(end)
+        return job
+
     def test_a_rank_that_stands_still(self):
-        line = self.train_line("still", ranks=2, train__steps=100000, train__timeout_seconds=3)
-        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
-            ranks = self.ranks_in_training(job, "still", 2)
-            os.kill(ranks[-1], signal.SIGSTOP)
-            try:
-                # Ends when the other rank's deadline passes; mpirun waits for the one that cannot hear it.
-                deadline = time.monotonic() + 60
-                while tupelo_runs.is_running(ranks[0]) and time.monotonic() < deadline:
-                    time.sleep(0.1)
-                self.assertFalse(tupelo_runs.is_running(ranks[0]))
-            finally:
-                os.kill(ranks[-1], signal.SIGKILL)
-            _, errors = job.communicate(timeout=60)
-            self.assertEqual(job.returncode, 11, errors)
-            self.assertRegex(errors, r"error: rank \d: nccl .* failed: some rank did not join within 3000 ms")
+        job = self.start(self.train_line("still", ranks=2, train__steps=100000, train__timeout_seconds=8))
+        first, second = self.ranks_in_training(job, "still", 2)
+        os.kill(second, signal.SIGSTOP)
+        # mpirun waits for the one that cannot hear it.
+        deadline = time.monotonic() + 60
+        while tupelo_runs.is_running(first) and time.monotonic() < deadline:
+            self.assertTrue(tupelo_runs.is_running(second))
+            time.sleep(0.1)
+        self.assertFalse(tupelo_runs.is_running(first))
+        os.kill(second, signal.SIGKILL)
+        _, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 11, errors)
+        self.assertRegex(errors, r"error: rank \d: nccl .* failed: some rank did not join within 8000 ms")
 
     def ranks_in_training(self, job, run_name, count):
         """Process ids of a job's ranks, once the run has some steps behind it."""
@@ -137,8 +147,7 @@ class EmulatedGpu(tupelo_runs.RunTest):
         expected = self.losses_of("mpirun", ranks=2, train__shard_optimizer="world")
         line = self.train_line("torchrun", train__steps=STEPS, train__validate_every=4, train__shard_optimizer="world")
         common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        jobs = [subprocess.Popen(line, env={**os.environ, **common, "RANK": rank, "LOCAL_RANK": rank},
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in ("0", "1")]
+        jobs = [self.start(line, **common, RANK=rank, LOCAL_RANK=rank) for rank in ("0", "1")]
         for job in jobs:
             _, errors = job.communicate(timeout=120)
             self.assertEqual(job.returncode, 0, errors)
@@ -150,17 +159,12 @@ class EmulatedGpu(tupelo_runs.RunTest):
         agent = [os.environ["TUPELO_TORCH_PYTHON"], "-m", "torch.distributed.run", "--no-python", "--nnodes", "2",
                  "--nproc-per-node", "1", "--max-restarts", "1", "--monitor-interval", "0.5", "--rdzv-backend", "c10d",
                  "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "--rdzv-id", "anew", "--", *line]
-        agents = [subprocess.Popen(agent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
-        try:
-            (victim,) = self.ranks_in_training(agents[1], "anew", 1)
-            os.kill(victim, signal.SIGKILL)
-            outputs = [job.communicate(timeout=180)[0] for job in agents]
-        finally:
-            for job in agents:
-                if job.poll() is None:
-                    tupelo_runs.kill_job(job)
+        agents = [self.start(agent), self.start(agent)]
+        (victim,) = self.ranks_in_training(agents[1], "anew", 1)
+        os.kill(victim, signal.SIGKILL)
+        outputs = [job.communicate(timeout=180) for job in agents]
         self.assertEqual([job.returncode for job in agents], [0, 0], outputs)
-        self.assertRegex("".join(outputs), r"resuming at step \d+")
+        self.assertRegex("".join(output for output, _ in outputs), r"resuming at step \d+")
         self.assertEqual(sorted(tupelo_runs.losses(self.folder / "anew"))[-1], 200)
 
     def test_what_gpu_check_trains(self):
