@@ -9,7 +9,7 @@ import source_tree
 # tests/<room>/ may do what <room>/ may.
 WALLS = [
     ("MPI", r"mpi(-ext)?\.h|mpi/.*", r"(distributed/.*|bench/allreduce\.cpp)"),  # MPI's own sum, to compare
-    ("NCCL", r"nccl(_.*)?\.h|nccl/.*", r"distributed/.*"),
+    ("NCCL", r"nccl(_.*)?\.h|nccl/.*", r"(distributed|emulated_gpu)/.*"),  # tests/emulated_gpu/ stands for it
     ("Boost", r"boost/.*", r"launcher/.*"),
     ("HDF5", r"(hdf5|H5\w*)\.h|hdf5/.*", r"data/hdf5(_library)?\.(h|cpp)"),
     ("zlib", r"zlib\.h", r"data/(input/.*|preparation/token_part\.cpp|import/chunk_filters\.cpp|hostile_hdf5_test\.cpp)"),

@@ -96,7 +96,7 @@ class Operator {
   }
 
   Stack run() {
-    count("operators");
+    count("operator " + name_of(op_));
     if (auto results = results_known_beforehand()) {
       enqueue(*results);
       return *results;

@@ -6,7 +6,7 @@
 
 namespace emulated_gpu {
 
-// Adds one to `what`: "host waits for a stream", "operators" ...
+// Adds one to `what`: "host waits for a stream", "operator aten::addmm", ...
 void count(const std::string& what);
 // A context is made on a device by whatever is asked of it while it is the current one.
 void note_context(int device);

@@ -41,7 +41,6 @@ TEST(ExitCodes, AllWaysThatMemoryRunsOutAreOne) {
        {"[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: "
         "you tried to allocate 8000 bytes. Error code 12",
         "Storage size calculation overflowed with sizes=[9223372036854775807, 2]",
-        "CUDA out of memory. Tried to allocate more than 1EB memory.",
         "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
         "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
         "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"}) {
@@ -52,12 +51,15 @@ TEST(ExitCodes, AllWaysThatMemoryRunsOutAreOne) {
                                     "allocate 8000 bytes."))
                 .find("(8000 bytes were asked for at once)"),
             std::string::npos);
-  EXPECT_NE(
-      sentence_of(torch_error("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total "
-                              "capacity of 79.10 GiB of which 3.25 MiB is free. Of the allocated"))
-          .find("(20.00 MiB were asked for at once, on a device with 79.10 GiB of which 3.25 MiB "
-                "were free)"),
-      std::string::npos);
+  const c10::OutOfMemoryError of_device(
+      c10::SourceLocation{__func__, __FILE__, __LINE__},
+      "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.10 GiB of "
+      "which 3.25 MiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch");
+  EXPECT_EQ(exit_code_of(of_device), ExitCode::kMemory);
+  EXPECT_NE(sentence_of(of_device).find(
+                "memory ran out (20.00 MiB were asked for at once, on a device with 79.10 GiB of "
+                "which 3.25 MiB were free)"),
+            std::string::npos);
 }
 
 TEST(ExitCodes, SentencesNameFilesAndHoldNoControlCharacters) {
