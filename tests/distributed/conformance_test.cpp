@@ -188,12 +188,18 @@ TEST_P(World, AWorkThatNobodyWaitsForIsDoneAllTheSame) {
   });
 }
 
+// Or else a later tensor may get their memory, and with it what is received.
 TEST_P(World, TheCommunicatorKeepsTensorsAliveUntilTheyAreDone) {
   on_every_rank(GetParam(), [&](Communicator& communicator) {
+    std::vector<torch::Tensor> later;
     for (int i = 0; i < 20; ++i) {
       communicator.all_reduce(pattern(communicator.rank(), 300007, torch::kFloat32));
+      later.push_back(pattern(communicator.rank(), 300007, torch::kFloat32));
     }
     communicator.barrier();
+    for (const auto& tensor : later) {
+      expect_equal(tensor, pattern(communicator.rank(), 300007, torch::kFloat32));
+    }
   });
 }
 
