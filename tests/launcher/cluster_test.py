@@ -99,6 +99,14 @@ class SameBits(ThreeHosts):
             self.train_over_hosts(f"shared-by-{shards}", 2, train__steps=40, train__shard_optimizer=shards)
             self.assert_close(tupelo_runs.losses(self.folder / f"shared-by-{shards}"), reference, 1e-5)
 
+    def test_many_buckets_go_through_hosts_in_one_order(self):
+        """Each goes on to other hosts when it is summed in its own, on each rank at another moment."""
+        for name, bucket_bytes in (("few-buckets", 25 << 20), ("many-buckets", 4096)):
+            self.train_over_hosts(name, 2, train__steps=30, train__shard_optimizer="node", train__timeout_seconds=20,
+                                  train__bucket_bytes=bucket_bytes)
+        self.assert_close(tupelo_runs.losses(self.folder / "few-buckets"),
+                          tupelo_runs.losses(self.folder / "many-buckets"), 1e-5)
+
     def test_recomputing_where_the_ranks_of_a_host_share_the_state(self):
         for precision in ("fp32", "bf16"):
             losses = {}
