@@ -213,8 +213,6 @@ DEVICE_MUTATIONS = {
         ("distributed/communicator.cpp", "tensor.pin_memory().to(device, /*non_blocking=*/true)", "tensor.to(device)"),
         ("distributed/attempt.cpp", "if (come(all_thanks, kPatience)) return attempt;", "return attempt;"),
         ("distributed/attempt.cpp", "return \"tupelo/welcome/\" + word;", "return \"tupelo/welcome/word\";"),
-        ("launcher/session.cpp", "  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);  // may start threads\n",
-         ""),
         ("launcher/cuda_graphs.cpp", "graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);",
          "graph_.capture_begin(*memory_);\n    c10::cuda::device_synchronize();"),
         ("launcher/cuda_graphs.cpp", "graph_.capture_begin(*memory_, cudaStreamCaptureModeThreadLocal);",
